@@ -1,0 +1,17 @@
+//! What the sessions of one server share.
+
+use std::sync::Arc;
+
+use crate::Options;
+
+pub struct Services {
+    /// Runs relations and SQL.
+    pub engine: Arc<engine::embedded::session::Engine>,
+    /// Runs barrier jobs.
+    pub gang: gang::Handle,
+    /// Serves partitions of the data to ranks.
+    pub partitions: engine::flight::PartitionServer,
+    /// Where ranks reach the gang's coordinator and the partitions, such as `http://127.0.0.1:41234`.
+    pub internal_uri: String,
+    pub options: Options,
+}

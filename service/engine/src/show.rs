@@ -1,0 +1,12 @@
+//! Values as text, as Spark casts them to strings and as `df.show()` draws them.
+
+mod date_time;
+mod interval;
+mod table;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use table::{html_string, show_string};
+pub use value::{Style, string_column, styled_column};

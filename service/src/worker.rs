@@ -1,0 +1,149 @@
+//! A rank's life on one page: join, read the partition, run the rank program over the collectives, hand the model over.
+
+use std::error::Error as StdError;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
+use collective::{Address, Group, Listener, Membership};
+use connect::PartitionAddress;
+use futures::StreamExt;
+use gang::{Assignment, Cancellation, Failure, Member, MemberOptions, Reporter};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use train::{Partition, Progress, RankContext, Step};
+
+/// Record batches that are on their way to the rank program.
+const RECORD_BATCHES_READ_AHEAD: usize = 4;
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// # Errors
+/// The gang could not be joined, or its coordinator was lost. A failing rank program is no error here: it is reported.
+pub fn run() -> Result<(), BoxError> {
+    // the gang's ranks share the machine: each takes one core for its arithmetic
+    tch::set_num_threads(1);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let options = MemberOptions::from_env()?;
+    let listener = Listener::bind(std::net::IpAddr::from([127, 0, 0, 1]))?;
+    let address = listener.address().to_string();
+    let (member, assignment) = runtime.block_on(Member::join(options, address))?;
+    let reporter = member.reporter();
+    let cancellation = member.cancellation();
+    let result = run_program(&runtime, listener, &assignment, reporter, cancellation);
+    runtime.block_on(member.finish(result.map(Bytes::from).map_err(failure)))?;
+    Ok(())
+}
+
+/// Runs the rank program on this thread, while the runtime reads the partition and hears of a cancel.
+fn run_program(
+    runtime: &Runtime,
+    listener: Listener,
+    assignment: &Assignment,
+    reporter: Reporter,
+    cancellation: Cancellation,
+) -> train::Result<Vec<u8>> {
+    let program = ml::catalog::program(&assignment.program)
+        .ok_or_else(|| train::Error::Bug { invariant: format!("program {} exists", assignment.program) })?;
+    let group = Arc::new(listener.join(&collective::Options::default(), membership(assignment)?)?);
+    runtime.spawn(abort_when_cancelled(Arc::clone(&group), cancellation.clone()));
+    let (schema, record_batches) = open_partition(runtime, &assignment.partition)?;
+    let mut record_batches = ReceivedBatches(record_batches);
+    let mut ctx = RankContext {
+        group: &group,
+        partition: Partition { schema, record_batches: &mut record_batches },
+        progress: &ToCoordinator { reporter, cancellation },
+    };
+    let result = (program.run)(&assignment.spec, &mut ctx);
+    if let Err(error) = &result {
+        // peers that wait for this rank must not wait for the deadline
+        group.abort(&error.to_string());
+    }
+    result
+}
+
+fn membership(assignment: &Assignment) -> train::Result<Membership> {
+    let addresses = assignment.addresses.iter().map(|text| Address::from_str(text)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Membership {
+        job_id: assignment.job_id.clone(),
+        generation: assignment.generation.into(),
+        rank: assignment.rank,
+        world_size: assignment.world_size,
+        secret: assignment.secret,
+        addresses,
+    })
+}
+
+async fn abort_when_cancelled(group: Arc<Group>, cancellation: Cancellation) {
+    let reason = cancellation.wait().await;
+    group.abort(&reason);
+}
+
+type Received = mpsc::Receiver<train::Result<RecordBatch>>;
+
+/// Opens the stream of this rank's rows, which the runtime then reads ahead of the rank program.
+fn open_partition(runtime: &Runtime, address: &[u8]) -> train::Result<(arrow::datatypes::SchemaRef, Received)> {
+    let partition = |source: BoxError| train::Error::Partition { source };
+    let address: PartitionAddress = serde_json::from_slice(address).map_err(|source| partition(source.into()))?;
+    let mut stream = runtime
+        .block_on(engine::flight::fetch(&address.uri, &address.ticket))
+        .map_err(|source| partition(source.into()))?;
+    let schema = stream.schema();
+    let (sender, receiver) = mpsc::channel(RECORD_BATCHES_READ_AHEAD);
+    runtime.spawn(async move {
+        while let Some(record_batch) = stream.next().await {
+            let record_batch = record_batch.map_err(|source| partition(source.into()));
+            if sender.send(record_batch).await.is_err() {
+                break;
+            }
+        }
+    });
+    Ok((schema, receiver))
+}
+
+struct ReceivedBatches(Received);
+
+impl Iterator for ReceivedBatches {
+    type Item = train::Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.blocking_recv()
+    }
+}
+
+/// Steps go to the coordinator, and so to the client; a cancel comes from there.
+struct ToCoordinator {
+    reporter: Reporter,
+    cancellation: Cancellation,
+}
+
+impl Progress for ToCoordinator {
+    fn report(&self, step: Step) {
+        self.reporter.report(gang::Progress {
+            step: step.step,
+            steps_max: step.steps_max,
+            rows: step.rows,
+            loss: step.loss.unwrap_or(f64::NAN),
+            metrics: step.metrics.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+        });
+    }
+
+    fn cancelled(&self) -> Option<String> {
+        self.cancellation.reason()
+    }
+}
+
+fn failure(error: train::Error) -> Failure {
+    let class = match &error {
+        train::Error::InvalidData { .. } | train::Error::LossNotFinite { .. } | train::Error::Cancelled { .. } => "user",
+        train::Error::Collective { .. } | train::Error::Partition { .. } => "external",
+        _ => "ours",
+    };
+    Failure {
+        message: crate::chain(&error),
+        class: class.into(),
+        detail: error.class().into(),
+        secondary: error.is_secondary(),
+    }
+}

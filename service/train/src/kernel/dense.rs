@@ -1,0 +1,146 @@
+//! Rows that stand one after the other, `F` doubles each.
+
+use super::{Kernel, LANES, Lanes, load, multiply_add};
+
+/// Rows whose sums run side by side: enough chains to hide the latency of an addition.
+const ROWS_AT_ONCE: usize = 4;
+
+/// `margins[r] += rows[r] . coefficients`
+pub struct Margins<'a> {
+    pub rows: &'a [f64],
+    pub coefficients: &'a [f64],
+    pub margins: &'a mut [f64],
+}
+
+impl Kernel for Margins<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let width = self.coefficients.len();
+        if width == 0 {
+            return;
+        }
+        let mut groups = self.rows.chunks_exact(width * ROWS_AT_ONCE);
+        let mut margins = self.margins.chunks_exact_mut(ROWS_AT_ONCE);
+        for (group, margins) in groups.by_ref().zip(margins.by_ref()) {
+            let dots = dot_rows::<FMA>(group, self.coefficients);
+            for (margin, dot) in margins.iter_mut().zip(dots) {
+                *margin += dot;
+            }
+        }
+        let rest = groups.remainder().chunks_exact(width);
+        for (row, margin) in rest.zip(margins.into_remainder()) {
+            *margin += dot::<FMA>(row, self.coefficients);
+        }
+    }
+}
+
+#[inline(always)]
+fn dot_rows<const FMA: bool>(group: &[f64], coefficients: &[f64]) -> [f64; ROWS_AT_ONCE] {
+    let width = coefficients.len();
+    let (r0, rest) = group.split_at(width);
+    let (r1, rest) = rest.split_at(width);
+    let (r2, r3) = rest.split_at(width);
+    let r3 = &r3[..width];
+    let mut sums: [Lanes; ROWS_AT_ONCE] = [[0.0; LANES]; ROWS_AT_ONCE];
+    let whole = width - width % LANES;
+    let mut at = 0;
+    while at < whole {
+        let c = load(&coefficients[at..]);
+        let x = [load(&r0[at..]), load(&r1[at..]), load(&r2[at..]), load(&r3[at..])];
+        for row in 0..ROWS_AT_ONCE {
+            for lane in 0..LANES {
+                sums[row][lane] = multiply_add::<FMA>(x[row][lane], c[lane], sums[row][lane]);
+            }
+        }
+        at += LANES;
+    }
+    let mut dots = [0.0; ROWS_AT_ONCE];
+    for (row, x) in [r0, r1, r2, r3].into_iter().enumerate() {
+        dots[row] = (sums[row][0] + sums[row][2]) + (sums[row][1] + sums[row][3]);
+        for i in whole..width {
+            dots[row] = multiply_add::<FMA>(x[i], coefficients[i], dots[row]);
+        }
+    }
+    dots
+}
+
+#[inline(always)]
+fn dot<const FMA: bool>(row: &[f64], coefficients: &[f64]) -> f64 {
+    let mut sum = [0.0; LANES];
+    let (xs, cs) = (row.chunks_exact(LANES), coefficients.chunks_exact(LANES));
+    let (x_rest, c_rest) = (xs.remainder(), cs.remainder());
+    for (x, c) in xs.zip(cs) {
+        for lane in 0..LANES {
+            sum[lane] = multiply_add::<FMA>(x[lane], c[lane], sum[lane]);
+        }
+    }
+    let mut total = (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    for (x, c) in x_rest.iter().zip(c_rest) {
+        total = multiply_add::<FMA>(*x, *c, total);
+    }
+    total
+}
+
+/// `gradient += sum_r multipliers[r] rows[r]`
+pub struct AddRows<'a> {
+    pub rows: &'a [f64],
+    pub multipliers: &'a [f64],
+    pub gradient: &'a mut [f64],
+}
+
+/// Rows that are added to a part of the gradient while it is in a register.
+const ROWS_ADDED: usize = 8;
+
+impl Kernel for AddRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let width = self.gradient.len();
+        if width == 0 {
+            return;
+        }
+        let mut groups = self.rows.chunks_exact(width * ROWS_ADDED);
+        let mut multipliers = self.multipliers.chunks_exact(ROWS_ADDED);
+        for (group, multipliers) in groups.by_ref().zip(multipliers.by_ref()) {
+            add_group::<FMA>(group, multipliers, self.gradient);
+        }
+        for (row, m) in groups.remainder().chunks_exact(width).zip(multipliers.remainder()) {
+            for (g, x) in self.gradient.iter_mut().zip(row) {
+                *g = multiply_add::<FMA>(*m, *x, *g);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn add_group<const FMA: bool>(group: &[f64], multipliers: &[f64], gradient: &mut [f64]) {
+    let width = gradient.len();
+    let whole = width - width % LANES;
+    let mut m = [0.0; ROWS_ADDED];
+    m.copy_from_slice(&multipliers[..ROWS_ADDED]);
+    let mut at = 0;
+    while at < whole {
+        let mut even = load(&gradient[at..]);
+        let mut odd = [0.0; LANES];
+        for pair in 0..ROWS_ADDED / 2 {
+            let x = load(&group[2 * pair * width + at..]);
+            let y = load(&group[(2 * pair + 1) * width + at..]);
+            for lane in 0..LANES {
+                even[lane] = multiply_add::<FMA>(m[2 * pair], x[lane], even[lane]);
+                odd[lane] = multiply_add::<FMA>(m[2 * pair + 1], y[lane], odd[lane]);
+            }
+        }
+        for lane in 0..LANES {
+            gradient[at + lane] = even[lane] + odd[lane];
+        }
+        at += LANES;
+    }
+    for i in whole..width {
+        for (row, m) in m.iter().enumerate() {
+            gradient[i] = multiply_add::<FMA>(*m, group[row * width + i], gradient[i]);
+        }
+    }
+}
