@@ -78,9 +78,14 @@ impl Translator<'_> {
                 Ok(Self::negate_if(*negated, within))
             }
             Expr::Between { expr, negated, low, high } => {
-                let between = self.call("between", &[expr, low, high])?;
-                let between = Self::spell_between(between);
-                Ok(Self::negate_if(*negated, between))
+                let value = self.repeatable(expr)?;
+                let (low, high) = (self.expression(low)?, self.expression(high)?);
+                let written = self.name_of(&function("between", vec![value.clone(), low.clone(), high.clone()]));
+                // Spelled as the two comparisons it stands for, which is what `Column.between` sends.
+                let above = function(">=", vec![value.clone(), low]);
+                let within = function("and", vec![above, function("<=", vec![value, high])]);
+                self.written_names.push((within.clone(), written));
+                Ok(Self::negate_if(*negated, within))
             }
             Expr::Like { negated, any: false, expr, pattern, escape_char } => {
                 self.like("like", *negated, expr, pattern, escape_char.as_ref().map(|value| &value.value))
@@ -139,10 +144,12 @@ impl Translator<'_> {
                     Some(TrimWhereField::Trailing) => "rtrim",
                 };
                 match (trim_what, trim_characters.as_deref()) {
-                    // The characters come second, which is the order of the function that pyspark calls.
-                    (Some(what), _) => self.call(name, &[expr, what]),
-                    // As `trim(characters, text)` they come first.
-                    (None, Some([text])) => self.call(name, &[text, expr]),
+                    // The characters come first in the function that pyspark calls, as in `trim(characters, text)`.
+                    (Some(what), _) => self.call(name, &[what, expr]),
+                    (None, Some([text])) => {
+                        let arguments = vec![self.expression(expr)?, self.expression(text)?];
+                        Ok(function(name, arguments))
+                    }
                     (None, Some(_)) => unsupported("trim with more than two arguments"),
                     (None, None) => self.call(name, &[expr]),
                 }
@@ -160,16 +167,16 @@ impl Translator<'_> {
         }
     }
 
-    /// `between` as the two comparisons it stands for, so that no resolver needs a third operator.
-    fn spell_between(between: Expression) -> Expression {
-        let Some(ExprType::UnresolvedFunction(call)) = between.expr_type else { return between };
-        match <[Expression; 3]>::try_from(call.arguments) {
-            Ok([value, low, high]) => {
-                let above = function(">=", vec![value.clone(), low]);
-                function("and", vec![above, function("<=", vec![value, high])])
-            }
-            Err(arguments) => function("between", arguments),
-        }
+    /// An expression that a rewriting repeats: repeated within each other, large ones would grow without bound.
+    fn repeatable(&mut self, expr: &Expr) -> Result<Expression, Error> {
+        const NODES_MAX: usize = 1000;
+        let expr = self.expression(expr)?;
+        let mut nodes = 0;
+        let is_large = crate::tree::any(&expr, &mut |_| {
+            nodes += 1;
+            nodes > NODES_MAX
+        });
+        if is_large { Err(Error::TooLarge { limit: NODES_MAX }) } else { Ok(expr) }
     }
 
     /// A name: a lambda's variable, a column, or one of the functions that go without brackets.
@@ -322,12 +329,29 @@ impl Translator<'_> {
             BinaryOperator::BitwiseAnd => "&",
             BinaryOperator::BitwiseOr => "|",
             BinaryOperator::BitwiseXor => "^",
-            BinaryOperator::PGBitwiseShiftLeft => "shiftleft",
-            BinaryOperator::PGBitwiseShiftRight => "shiftright",
-            BinaryOperator::Custom(op) if op == ">>>" => "shiftrightunsigned",
+            BinaryOperator::PGBitwiseShiftLeft => return self.shift("shiftleft", "<<", left, right),
+            BinaryOperator::PGBitwiseShiftRight => return self.shift("shiftright", ">>", left, right),
+            BinaryOperator::Custom(op) if op == ">>>" => return self.shift("shiftrightunsigned", ">>>", left, right),
             other => return unsupported(format!("the operator {other}")),
         };
         self.call(name, &[left, right])
+    }
+
+    /// The function for a shift, which in a name stays the operator it was written as.
+    fn shift(&mut self, name: &str, operator: &str, left: &Expr, right: &Expr) -> Result<Expression, Error> {
+        let (left, right) = (self.expression(left)?, self.expression(right)?);
+        let written = format!("({} {operator} {})", self.nested_name_of(&left), self.nested_name_of(&right));
+        let shifted = function(name, vec![left, right]);
+        self.written_names.push((shifted.clone(), written));
+        Ok(shifted)
+    }
+
+    fn negative(&mut self, inner: &Expr) -> Result<Expression, Error> {
+        let inner = self.expression(inner)?;
+        let written = format!("(- {})", self.nested_name_of(&inner));
+        let negative = function("negative", vec![inner]);
+        self.written_names.push((negative.clone(), written));
+        Ok(negative)
     }
 
     /// A chain of one associative operator: flattened, then folded in halves, so that a long one stays shallow.
@@ -354,9 +378,9 @@ impl Translator<'_> {
                 // A sign belongs to its number: the smallest integers have no positive counterpart.
                 Expr::Value(value) => match &value.value {
                     Value::Number(text, long) => literal::number(&format!("-{text}"), *long),
-                    _ => self.call("negative", &[inner]),
+                    _ => self.negative(inner),
                 },
-                _ => self.call("negative", &[inner]),
+                _ => self.negative(inner),
             },
             UnaryOperator::Plus => self.call("positive", &[inner]),
             UnaryOperator::Not | UnaryOperator::BangNot => self.call("not", &[inner]),
@@ -395,9 +419,10 @@ impl Translator<'_> {
             other => return unsupported(format!("the comparison {other} with ANY or ALL")),
         };
         let Expr::Tuple(patterns) = right else { return unsupported("LIKE ANY or ALL over a subquery") };
+        let value = self.repeatable(left)?;
         let mut tests = Vec::new();
         for pattern in patterns {
-            let test = self.call(name, &[left, pattern])?;
+            let test = function(name, vec![value.clone(), self.expression(pattern)?]);
             tests.push(Self::negate_if(negated, test));
         }
         let folded = balanced(tests, &mut |left, right| function(join, vec![left, right]));
@@ -410,7 +435,7 @@ impl Translator<'_> {
         conditions: &[CaseWhen],
         else_result: Option<&Expr>,
     ) -> Result<Expression, Error> {
-        let operand = operand.map(|operand| self.expression(operand)).transpose()?;
+        let operand = operand.map(|operand| self.repeatable(operand)).transpose()?;
         let mut arguments = Vec::new();
         for CaseWhen { condition, result } in conditions {
             let condition = self.expression(condition)?;

@@ -88,12 +88,6 @@ impl Translator<'_> {
         self.name_of(&call)
     }
 
-    /// The text of an expression inside another one: as the name of a call around it, without the call.
-    fn nested_name_of(&self, expr: &Expression) -> String {
-        let call = self.name_of(&function("f", vec![expr.clone()]));
-        call.strip_prefix("f(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(&call).to_string()
-    }
-
     fn arguments(&mut self, arguments: &[FunctionArg]) -> Result<Vec<Expression>, Error> {
         arguments
             .iter()

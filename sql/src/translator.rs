@@ -9,6 +9,7 @@ use spark_connect_proto::{Expression, Relation, RelationCommon};
 
 use crate::error::Error;
 use crate::message::relation;
+use crate::name::Namer;
 use crate::{DEPTH_MAX, Parameters};
 
 /// Plan ids of subqueries start here, far above those that a client counts from 0.
@@ -130,8 +131,15 @@ impl<'a> Translator<'a> {
         (0..parts.len().saturating_sub(1)).take(3).find(|at| known(&parts[*at])).map_or(0, |at| at + 1)
     }
 
+    /// The automatic name of a column.
     pub fn name_of(&self, expr: &Expression) -> String {
-        crate::name::Namer { qualifier_parts: &|parts| self.qualifier_parts(parts), written: &self.written_names }
-            .top(expr)
+        let qualifier_parts = &|parts: &[String]| self.qualifier_parts(parts);
+        Namer { qualifier_parts, written: &self.written_names }.top(expr)
+    }
+
+    /// The text of an expression inside the name of another.
+    pub fn nested_name_of(&self, expr: &Expression) -> String {
+        let qualifier_parts = &|parts: &[String]| self.qualifier_parts(parts);
+        Namer { qualifier_parts, written: &self.written_names }.text(expr)
     }
 }

@@ -13,7 +13,7 @@ mod service;
 
 pub use report::Report;
 
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -104,6 +104,8 @@ pub enum Error {
     #[error("the summary of model {id} is lost")]
     SummaryLost { id: String },
 
+    #[error("serve: {source}")]
+    Serve { source: tonic::transport::Error },
     /// What Spark Connect has and this server does not.
     #[error("{feature} is not supported")]
     Unsupported { feature: String },

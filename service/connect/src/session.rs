@@ -210,17 +210,23 @@ impl Session {
     /// Drops operations that nobody reads, and forgets those that ended long ago.
     pub(crate) fn sweep(&self, now: Instant) {
         let options = self.options();
-        let abandoned: Vec<String> = {
+        let dropped: Vec<(String, bool)> = {
             let mut operations = self.operations.lock();
             operations.ended.retain(|_, ended| now.saturating_duration_since(ended.at) < options.ended_operation_timeout);
-            let detached = operations.live.values().filter(|operation| {
-                operation.log.detached_for(now).is_some_and(|detached| detached > options.detached_timeout)
+            let detached = operations.live.values().filter_map(|operation| {
+                let detached = operation.log.detached_for(now)?;
+                // Nobody can come back to the stream of an operation that is not reattachable.
+                let is_over = !operation.is_reattachable && !operation.is_running();
+                let is_old = detached > options.detached_timeout;
+                (is_old || (is_over && detached > Duration::from_secs(1))).then(|| (operation.id.clone(), !is_over))
             });
-            detached.map(|operation| operation.id.clone()).collect()
+            detached.collect()
         };
-        for id in abandoned {
-            info!(session_id = self.id, operation_id = id, "operation dropped, nobody read its results");
-            self.retire(&id, true);
+        for (id, is_abandoned) in dropped {
+            if is_abandoned {
+                info!(session_id = self.id, operation_id = id, "operation dropped, nobody read its results");
+            }
+            self.retire(&id, is_abandoned);
         }
     }
 

@@ -132,6 +132,17 @@ impl TimeZone {
         }
     }
 
+    /// The instant, in microseconds, of a local time in microseconds. A time that occurs twice is its first occurrence; one
+    /// that the clocks skip is moved by what they skip.
+    pub fn micros_from_local(&self, local_micros: i64) -> Option<i64> {
+        let shifted = |offset_s: i64| local_micros.checked_sub(offset_s.checked_mul(1_000_000)?);
+        let local_s = local_micros.div_euclid(1_000_000);
+        // A change of the clocks within a day: the offsets a day earlier and later are the ones before and after it.
+        let (before, after) = (self.offset_s(local_s - 86_400), self.offset_s(local_s + 86_400));
+        let is_at = |offset_s: i64| self.offset_s(local_s - offset_s) == offset_s;
+        if is_at(before) || !is_at(after) { shifted(before) } else { shifted(after) }
+    }
+
     /// The zone's name as Arrow has it.
     pub fn name(&self) -> String {
         match self {

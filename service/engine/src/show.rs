@@ -8,5 +8,6 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use date_time::civil_from_days;
 pub use table::{html_string, show_string};
 pub use value::{Style, string_column, styled_column};

@@ -122,8 +122,9 @@ impl Gang {
     pub fn is_gone(&self) -> bool {
         match self.launch {
             Launch::Pending => false,
-            Launch::Failed => true,
-            Launch::Done => self.ranks.iter().all(|rank| matches!(rank.process, Process::Gone { .. })),
+            Launch::Done | Launch::Failed => {
+                self.ranks.iter().all(|rank| matches!(rank.process, Process::Unborn | Process::Gone { .. }))
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 mod act;
 mod handle;
 mod hear;
+mod idle;
 mod shared;
 mod view;
 
@@ -31,6 +32,7 @@ use crate::rendezvous::{GangService, Instruction, Saying, StreamId};
 use crate::secret::Secret;
 use crate::wire;
 pub use handle::Handle;
+use idle::Pool;
 use shared::Shared;
 
 /// Things said by ranks that wait for the loop; beyond it the ranks' streams wait.
@@ -55,6 +57,7 @@ pub struct Service {
     happened: mpsc::Sender<Happening>,
     jobs: Vec<Job>,
     seats: HashMap<StreamId, Seat>,
+    pool: Pool,
 }
 
 /// A job that has not ended, and its gang if there is one.
@@ -83,19 +86,24 @@ struct Contact {
     orders: Option<mpsc::Sender<Instruction>>,
 }
 
-/// Which rank a stream speaks for.
+/// Whom a stream speaks for.
 #[derive(Clone, Copy)]
-struct Seat {
-    number: u64,
-    generation: u32,
-    rank: usize,
+enum Seat {
+    Rank { number: u64, generation: u32, rank: usize },
+    Idle { id: u64 },
 }
 
-/// What happened to a gang's processes.
+/// What happened to processes.
 struct Happening {
-    number: u64,
-    generation: u32,
+    whose: Whose,
     what: What,
+}
+
+/// Who launched a process.
+#[derive(Clone, Copy)]
+enum Whose {
+    Gang { number: u64, generation: u32 },
+    Idle { id: u64 },
 }
 
 enum What {
@@ -119,6 +127,7 @@ impl Service {
             happened,
             jobs: Vec::new(),
             seats: HashMap::new(),
+            pool: Pool::default(),
         }
     }
 
@@ -141,7 +150,7 @@ impl Service {
         let mut stopping: Option<Instant> = None;
         tokio::pin!(shutdown);
         loop {
-            let busy = !self.jobs.is_empty();
+            let busy = !self.jobs.is_empty() || self.options.warm_workers > 0;
             tokio::select! {
                 _ = self.sayings.recv_many(&mut sayings, BATCH_MAX) => {}
                 _ = self.happenings.recv_many(&mut happenings, BATCH_MAX) => {}
@@ -173,11 +182,13 @@ impl Service {
             self.take_submissions(now);
             self.take_cancellations(stopping.is_some(), now);
             self.decide(Instant::now());
+            self.decide_pool(now, stopping.is_some());
             for job in &self.jobs {
                 self.shared.publish(job.number, view::view(job, now));
             }
             if let Some(since) = stopping
-                && (self.jobs.is_empty() || now.saturating_duration_since(since) > self.shutdown_timeout())
+                && (self.jobs.is_empty() && self.pool.is_empty()
+                    || now.saturating_duration_since(since) > self.shutdown_timeout())
             {
                 break;
             }
@@ -215,6 +226,23 @@ impl Service {
         });
         admission::State { slots_free: self.options.slots.saturating_sub(taken), waiting: waiting.collect() }
     }
+}
+
+/// Waits for a process, and tells the loop.
+fn watch(happened: mpsc::Sender<Happening>, whose: Whose, rank: usize, process: Arc<dyn LaunchedRank>) {
+    tokio::spawn(async move {
+        let exit = tokio::select! {
+            exit = process.wait() => exit,
+            // the loop is gone, and with it whoever would kill the process
+            () = happened.closed() => return,
+        };
+        let tell = async |what| happened.send(Happening { whose, what }).await;
+        if tell(What::Exited { rank, exit, at: Instant::now() }).await.is_ok() {
+            let stderr_tail = process.stderr_tail().await;
+            // nothing is left to do without the loop
+            let _ = tell(What::Gone { rank, stderr_tail }).await;
+        }
+    });
 }
 
 impl Drop for Service {

@@ -27,6 +27,8 @@ pub trait LaunchedRank: Send + Sync {
     fn signal(&self, signal: Signal);
     /// The last lines of standard error. After [`LaunchedRank::wait`] it waits, briefly, for what is still in the pipe.
     async fn stderr_tail(&self) -> Vec<String>;
+    /// Forgets those lines: what follows belongs to another job.
+    fn clear_stderr_tail(&self);
 }
 
 /// What a rank's process is told to become.
@@ -42,6 +44,9 @@ pub struct RankLaunch {
     pub world_size: usize,
     /// Proves to the coordinator that the rank is the one it launched.
     pub secret: Secret,
+    /// Whether the process may join again after a job that went well. It is an idle worker then, whose job's id, rank and
+    /// world size stand for nothing: it learns the real ones when a gang takes it.
+    pub reusable: bool,
     /// Takes what the process prints.
     pub log: LogSink,
 }
@@ -50,13 +55,17 @@ impl RankLaunch {
     /// Returns the environment from which [`crate::MemberOptions::from_env`] reads the same in the rank's process. It
     /// holds the secret: it must not travel in arguments, which every user of a machine can read.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
-        vec![
+        let mut environment = vec![
             (COORDINATOR_VARIABLE, self.coordinator.clone()),
             (JOB_ID_VARIABLE, self.job_id.clone()),
             (GENERATION_VARIABLE, self.generation.to_string()),
             (RANK_VARIABLE, self.rank.to_string()),
             (SECRET_VARIABLE, self.secret.to_hex()),
-        ]
+        ];
+        if self.reusable {
+            environment.push((REUSABLE_VARIABLE, "1".to_string()));
+        }
+        environment
     }
 }
 
@@ -65,6 +74,7 @@ pub(crate) const JOB_ID_VARIABLE: &str = "PHALANX_GANG_JOB_ID";
 pub(crate) const GENERATION_VARIABLE: &str = "PHALANX_GANG_GENERATION";
 pub(crate) const RANK_VARIABLE: &str = "PHALANX_GANG_RANK";
 pub(crate) const SECRET_VARIABLE: &str = "PHALANX_GANG_SECRET";
+pub(crate) const REUSABLE_VARIABLE: &str = "PHALANX_GANG_REUSABLE";
 
 /// Takes the lines a rank prints; never waits.
 #[derive(Clone)]

@@ -16,6 +16,7 @@ mod secret;
 mod admission;
 mod attempt;
 mod liveness;
+mod warm;
 
 mod coordinator;
 mod event;

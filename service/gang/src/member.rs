@@ -14,7 +14,9 @@ use tokio::sync::{oneshot, watch};
 
 use crate::error::{Error, Result};
 use crate::event::Progress;
-use crate::launcher::{COORDINATOR_VARIABLE, GENERATION_VARIABLE, JOB_ID_VARIABLE, RANK_VARIABLE, SECRET_VARIABLE};
+use crate::launcher::{
+    COORDINATOR_VARIABLE, GENERATION_VARIABLE, JOB_ID_VARIABLE, RANK_VARIABLE, REUSABLE_VARIABLE, SECRET_VARIABLE,
+};
 use crate::secret::Secret;
 use crate::wire::{self, FailureReport};
 use outbox::{Outbox, Outgoing};
@@ -29,6 +31,8 @@ pub struct MemberOptions {
     pub rank: usize,
     /// Proves that this process is the one that was launched.
     pub secret: Secret,
+    /// Whether this process may join again once [`Member::finish`] has confirmed a success.
+    pub reusable: bool,
 }
 
 impl MemberOptions {
@@ -48,6 +52,7 @@ impl MemberOptions {
             rank: read(RANK_VARIABLE)?.parse().map_err(|_| malformed(RANK_VARIABLE, "a whole number"))?,
             secret: Secret::from_hex(&read(SECRET_VARIABLE)?)
                 .ok_or_else(|| malformed(SECRET_VARIABLE, "64 hexadecimal digits"))?,
+            reusable: std::env::var_os(REUSABLE_VARIABLE).is_some(),
         })
     }
 }

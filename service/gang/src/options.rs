@@ -14,6 +14,8 @@ pub struct Options {
     pub queue_timeout: Option<Duration>,
     /// After this long at the head of its queue, a job is no longer passed by smaller jobs of other pools.
     pub pass_timeout: Duration,
+    /// Idle workers kept ready, so that a gang need not wait for processes to start. They hold no slot.
+    pub warm_workers: usize,
     /// From the decision to start a gang until all its ranks have joined.
     pub start_timeout: Duration,
     /// How often a rank gives a sign of life.
@@ -44,6 +46,7 @@ impl Default for Options {
             queue_jobs_max: 256,
             queue_timeout: None,
             pass_timeout: Duration::from_secs(10),
+            warm_workers: 0,
             start_timeout: Duration::from_secs(30),
             heartbeat_interval: Duration::from_millis(500),
             stall_timeout: Duration::from_secs(6),

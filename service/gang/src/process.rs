@@ -115,6 +115,10 @@ impl LaunchedRank for RankProcess {
     async fn stderr_tail(&self) -> Vec<String> {
         self.output.stderr_tail().await
     }
+
+    fn clear_stderr_tail(&self) {
+        self.output.clear_stderr_tail();
+    }
 }
 
 impl Drop for RankProcess {

@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::event::Progress;
 use crate::member::Failure;
 use crate::options::Options;
-use crate::wire::{self, Accepted, FromMember, Join, Order, Outcome, Report, ToMember, Welcome};
+use crate::wire::{self, Accepted, FromMember, Join, Order, Outcome, ProgressReport, Report, ToMember, Welcome};
 
 /// How long a stream may stay open without saying who it is.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,6 +23,9 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
 const OUTBOUND_MAX: usize = 4;
 /// Orders waiting for a stream's writer. A rank is given no more than a start, a cancellation and an acceptance.
 const ORDERS_MAX: usize = 8;
+
+/// Metrics kept of one progress report.
+const METRICS_MAX: usize = 256;
 
 /// Tells apart the streams that were ever opened.
 pub type StreamId = u64;
@@ -36,6 +39,17 @@ pub enum Said {
     Finished { output: Bytes },
     Failed(Failure),
     Left,
+}
+
+impl Said {
+    fn progress(mut report: ProgressReport) -> Said {
+        report.metrics.truncate(METRICS_MAX);
+        Said::Progress(report.into())
+    }
+
+    fn log(line: String) -> Said {
+        Said::Log(wire::cut(line, wire::LINE_BYTES_MAX))
+    }
 }
 
 pub struct Saying {
@@ -168,8 +182,8 @@ impl Ear {
         while let Some(report) = self.next().await {
             let said = match report {
                 Report::Heartbeat(_) => Said::IsAlive,
-                Report::Progress(report) => Said::Progress(report.into()),
-                Report::Log(line) => Said::Log(line),
+                Report::Progress(report) => Said::progress(report),
+                Report::Log(line) => Said::log(line),
                 Report::Outcome(outcome) => match self.hear_outcome(outcome).await {
                     Some(said) => said,
                     None => return,
@@ -202,8 +216,8 @@ impl Ear {
                     self.say(Said::IsAlive).await;
                 }
                 Report::Heartbeat(_) => self.say(Said::IsAlive).await,
-                Report::Progress(report) => self.say(Said::Progress(report.into())).await,
-                Report::Log(line) => self.say(Said::Log(line)).await,
+                Report::Progress(report) => self.say(Said::progress(report)).await,
+                Report::Log(line) => self.say(Said::log(line)).await,
                 Report::Join(_) | Report::Outcome(_) => return None,
             }
         }

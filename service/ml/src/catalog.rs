@@ -2,14 +2,28 @@
 
 use train::RankProgram;
 
+use crate::evaluation::{binary_classification, multiclass_classification, regression as regression_evaluator};
+use crate::feature::{imputer, one_hot_encoder, standard_scaler, string_indexer, vector_assembler};
 use crate::{Error, Operator, Result};
 
 /// The operators, in Spark's own order of packages.
 pub static OPERATORS: &[&Operator] = &[
+    &imputer::OPERATOR,
+    &one_hot_encoder::OPERATOR,
+    &standard_scaler::OPERATOR,
+    &string_indexer::OPERATOR,
+    &vector_assembler::OPERATOR,
+    &binary_classification::OPERATOR,
+    &multiclass_classification::OPERATOR,
+    &regression_evaluator::OPERATOR,
 ];
 
 /// The programs that ranks run, by name.
 pub static PROGRAMS: &[&RankProgram] = &[
+    &imputer::PROGRAM,
+    &one_hot_encoder::PROGRAM,
+    &standard_scaler::PROGRAM,
+    &string_indexer::PROGRAM,
 ];
 
 /// Finds an operator by Spark's class name, of itself or of its model.

@@ -6,10 +6,16 @@
 //! Knows: Arrow arrays, tensors, collectives. Must not know: gRPC, gangs and processes, Spark's plans, files of models.
 
 pub mod batch;
+pub mod cholesky;
 pub mod error;
+pub mod gram;
+pub mod kernel;
+pub mod loss;
+pub mod moments;
 pub mod optim;
 pub mod progress;
 pub mod rank_program;
+pub mod sweep;
 
 pub use error::{Error, Result};
 pub use progress::{Progress, Step};

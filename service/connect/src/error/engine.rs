@@ -4,7 +4,7 @@ use ::engine::Error;
 
 use super::condition::{double_quoted, quoted_id, quoted_name};
 use super::exception::{
-    ANALYSIS, ARITHMETIC, ARRAY_INDEX, DATE_TIME, Hierarchy, INVALID_PLAN, IO, NUMBER_FORMAT, PARSE, RUNTIME, SPARK,
+    ANALYSIS, ARITHMETIC, ARRAY_INDEX, CLASS_NOT_FOUND, DATE_TIME, Hierarchy, INVALID_PLAN, IO, NUMBER_FORMAT, PARSE, RUNTIME, SPARK,
     SQL,
 };
 use super::report::Report;
@@ -55,9 +55,7 @@ pub fn report(error: &Error) -> Report {
         Error::PathAlreadyExists { path } => analysis("PATH_ALREADY_EXISTS", &[("outputPath", path)]),
         Error::UnableToInferSchema { format } => analysis("UNABLE_TO_INFER_SCHEMA", &[("format", format)]),
         Error::DataSourceNotFound { name } => {
-            let class_not_found: Hierarchy =
-                &["org.apache.spark.SparkClassNotFoundException", "java.lang.ClassNotFoundException", SPARK[1], SPARK[2]];
-            Report::of(class_not_found, "DATA_SOURCE_NOT_FOUND", &[("provider", name)], &text)
+            Report::of(CLASS_NOT_FOUND, "DATA_SOURCE_NOT_FOUND", &[("provider", name)], &text)
         }
         Error::Syntax { near, line, position, message } => syntax(near, *line, *position, message),
         Error::UnboundParameter { name } => {

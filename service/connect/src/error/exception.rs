@@ -84,6 +84,13 @@ pub const NO_SUCH_ELEMENT: Hierarchy = &[
     "java.lang.Exception",
     "java.lang.Throwable",
 ];
+pub const CLASS_NOT_FOUND: Hierarchy = &[
+    "org.apache.spark.SparkClassNotFoundException",
+    "java.lang.ClassNotFoundException",
+    "java.lang.ReflectiveOperationException",
+    "java.lang.Exception",
+    "java.lang.Throwable",
+];
 pub const SECURITY: Hierarchy = &[
     "java.lang.SecurityException",
     "java.lang.RuntimeException",

@@ -88,7 +88,7 @@ pub fn report(error: &Error) -> Report {
             of(ML_SUMMARY_LOST, "CONNECT_ML.MODEL_SUMMARY_LOST", &[("objectName", id)])
         }
         Error::Unsupported { feature } => unsupported(feature),
-        Error::Arrow { .. } => Report::plain(SPARK, &text).caused_by(error),
+        Error::Arrow { .. } | Error::Serve { .. } => Report::plain(SPARK, &text).caused_by(error),
         Error::InvalidConf { key, value, expected } => of(
             ILLEGAL_ARGUMENT,
             "INVALID_CONF_VALUE.REQUIREMENT",

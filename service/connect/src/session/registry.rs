@@ -40,10 +40,6 @@ impl Sessions {
         Sessions { services, state: Mutex::default() }
     }
 
-    pub fn services(&self) -> &Arc<Services> {
-        &self.services
-    }
-
     /// The session of a call, made if it is the first.
     ///
     /// # Errors

@@ -4,7 +4,6 @@
 //! inputs (the right side of a join) recurse, on a stack that grows.
 
 mod aggregate;
-mod asof_join;
 mod build;
 mod catalog;
 mod columns;
@@ -14,6 +13,7 @@ mod generate;
 mod grow;
 mod join;
 mod local;
+mod message;
 mod missing;
 mod ml;
 mod na;
@@ -43,14 +43,16 @@ use spark_connect_proto as proto;
 use spark_connect_proto::Relation;
 use spark_connect_proto::relation::RelType;
 
-use self::grow::Grow;
 use self::missing::Behind;
 use super::expression::{self, Resolved, Scope};
 use super::{Extensions, Frame, ResolveContext, Session};
 use crate::{Error, Result};
 
-pub(super) use build::table_scan;
+pub(super) use build::select;
+pub(super) use grow::Grow;
+pub(super) use project::one_row;
 pub(super) use rows::rows_frame;
+pub(super) use set_operation::shown as visible_only;
 
 /// One resolution of one plan.
 pub(super) struct Resolution<'a> {
@@ -97,7 +99,10 @@ impl<'a> Resolution<'a> {
                     behind = None;
                     cached
                 }
-                None => Box::pin(self.apply(relation, frame.take(), &mut behind, outer)).await?,
+                None => {
+                    let resolved = Box::pin(self.apply(relation, frame.take(), &mut behind, outer)).await?;
+                    self.session.keep(relation, resolved)
+                }
             };
             if let Some(plan_id) = relation.common.as_ref().and_then(|common| common.plan_id) {
                 for column in &mut next.columns {
@@ -137,7 +142,7 @@ impl<'a> Resolution<'a> {
             (RelType::Range(range), _) => self.range(range),
             (RelType::Read(read), _) => self.read(read).await,
             (RelType::Sql(sql), _) => self.sql(sql, outer).await,
-            (RelType::Catalog(catalog), _) => self.catalog(catalog),
+            (RelType::Catalog(catalog), _) => self.catalog(catalog).await,
             (RelType::UnresolvedTableValuedFunction(function), _) => self.table_function(function, outer).await,
             (RelType::MlRelation(ml), _) => self.ml(ml, outer).await,
             (RelType::WithRelations(with), _) => self.with_relations(with, outer).await,
@@ -153,7 +158,6 @@ impl<'a> Resolution<'a> {
             (RelType::Tail(tail), Some(input)) => sort::tail(input, tail.limit),
             (RelType::Join(join), Some(left)) => self.join(join, left, outer).await,
             (RelType::LateralJoin(join), Some(left)) => self.lateral_join(join, left, outer).await,
-            (RelType::AsOfJoin(join), Some(left)) => self.asof_join(join, left, outer).await,
             (RelType::SetOp(operation), Some(left)) => self.set_operation(operation, left, outer).await,
             (RelType::Aggregate(aggregate), Some(input)) => self.aggregate(aggregate, input, outer).await,
             (RelType::Deduplicate(deduplicate), Some(input)) => self.deduplicate(deduplicate, input),
@@ -260,7 +264,6 @@ fn first_input(relation: &Relation) -> Result<Option<&Relation>> {
         RelType::Tail(message) => &message.input,
         RelType::Join(message) => &message.left,
         RelType::LateralJoin(message) => &message.left,
-        RelType::AsOfJoin(message) => &message.left,
         RelType::SetOp(message) => &message.left_input,
         RelType::Aggregate(message) => &message.input,
         RelType::Deduplicate(message) => &message.input,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Contact, Happening, Job, Service, What, view};
+use super::{Contact, Happening, Job, Seat, Service, What, Whose, view};
 use crate::admission;
-use crate::attempt::{Ending, Gang, Process, Told};
+use crate::attempt::{Ending, Gang, Launch, Process, Told};
 use crate::error::{Error, RankFailure};
 use crate::event::Event;
 use crate::job::JobState;
-use crate::launcher::{LaunchError, LaunchedRank, LogSink, RankLaunch, Signal};
+use crate::launcher::{LaunchError, LogSink, RankLaunch, Signal};
 use crate::liveness::{self, Verdict};
 use crate::rendezvous::{Instruction, Payload};
 use crate::wire::Start;
@@ -65,7 +65,10 @@ impl Service {
         job.contacts = (0..num_ranks).map(|_| Contact::default()).collect();
         job.verdict = None;
         job.output = None;
-        let launches = (0..num_ranks).map(|rank| {
+        self.pool.lease(job, &mut self.seats, now);
+        let Some(gang) = &mut job.gang else { return };
+        let unborn = gang.ranks.iter().enumerate().filter(|(_, state)| state.process == Process::Unborn);
+        let launches = unborn.map(|(rank, _)| {
             let feed = Arc::clone(&job.feed);
             RankLaunch {
                 coordinator: self.options.coordinator.clone(),
@@ -75,50 +78,41 @@ impl Service {
                 rank,
                 world_size: num_ranks,
                 secret: job.secret,
+                reusable: false,
                 log: LogSink::new(move |line| feed.push(Event::Log { rank, line })),
             }
         });
         let launches: Vec<RankLaunch> = launches.collect();
-        let number = job.number;
+        if launches.is_empty() {
+            gang.launch = Launch::Done;
+            return;
+        }
+        let whose = Whose::Gang { number: job.number, generation };
+        self.launch(whose, launches);
+    }
+
+    pub(super) fn launch(&self, whose: Whose, launches: Vec<RankLaunch>) {
+        let expected = launches.len();
         let launcher = Arc::clone(&self.launcher);
         let happened = self.happened.clone();
         let timeout = self.options.start_timeout;
         tokio::spawn(async move {
             let launched = match tokio::time::timeout(timeout, launcher.launch(launches)).await {
-                Ok(Ok(processes)) if processes.len() != num_ranks => {
-                    Err(LaunchError::WrongCount { started: processes.len(), expected: num_ranks })
+                Ok(Ok(processes)) if processes.len() != expected => {
+                    Err(LaunchError::WrongCount { started: processes.len(), expected })
                 }
                 Ok(launched) => launched.map(|processes| processes.into_iter().map(Arc::from).collect()),
                 Err(_) => Err(LaunchError::Timeout { timeout_ms: timeout.as_millis() as u64 }),
             };
             // without the loop the processes are dropped here, and killed by that
-            let _ = happened.send(Happening { number, generation, what: What::Launched(launched) }).await;
-        });
-    }
-
-    /// Waits for a process on the loop's behalf.
-    pub(super) fn watch(&self, number: u64, generation: u32, rank: usize, process: Arc<dyn LaunchedRank>) {
-        let happened = self.happened.clone();
-        tokio::spawn(async move {
-            let exit = tokio::select! {
-                exit = process.wait() => exit,
-                // the loop is gone, and with it whoever would kill the process
-                () = happened.closed() => return,
-            };
-            let exited = What::Exited { rank, exit, at: Instant::now() };
-            let tell = async |what| happened.send(Happening { number, generation, what }).await;
-            if tell(exited).await.is_ok() {
-                let stderr_tail = process.stderr_tail().await;
-                // nothing is left to do without the loop
-                let _ = tell(What::Gone { rank, stderr_tail }).await;
-            }
+            let _ = happened.send(Happening { whose, what: What::Launched(launched) }).await;
         });
     }
 
     /// No process is left: starts the next generation, or ends the job.
     fn release(&mut self, index: usize, now: Instant) {
         let number = self.jobs[index].number;
-        self.seats.retain(|_, seat| seat.number != number);
+        self.seats.retain(|_, seat| !matches!(seat, Seat::Rank { number: seated, .. } if *seated == number));
         let job = &mut self.jobs[index];
         job.contacts.clear();
         let Some((verdict, generation, cancelled)) = job

@@ -1,6 +1,7 @@
 //! What everybody else holds of the service.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::shared::Shared;
 use crate::error::Result;
@@ -31,6 +32,11 @@ impl Handle {
     /// Returns all jobs that have not ended, and the last that have, oldest first.
     pub fn snapshot(&self) -> Vec<JobView> {
         self.shared.snapshot()
+    }
+
+    /// Returns how many idle workers could become ranks at once.
+    pub fn num_idle_workers(&self) -> usize {
+        self.shared.idle_workers.load(Ordering::Relaxed)
     }
 
     /// Asks for a job's end; returns whether there is such a job. Its caller sees the end as an event.

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Happening, Job, Seat, Service, What};
+use super::idle::take_place;
+use super::{Happening, Job, Seat, Service, What, Whose, watch};
 use crate::attempt::{Launch, Observation, Process, Weight};
 use crate::error::{Error, RankFailure};
 use crate::event::Event;
@@ -14,6 +15,9 @@ use crate::launcher::LaunchError;
 use crate::rendezvous::{Instruction, Said, Saying, StreamId};
 use crate::secret::Secret;
 use crate::wire::Join;
+
+/// An address is text for the other ranks, sent to each of them.
+const ADDRESS_BYTES_MAX: usize = 4096;
 
 impl Service {
     pub(super) fn take_submissions(&mut self, now: Instant) {
@@ -69,14 +73,21 @@ impl Service {
         if let Said::Joins { join, orders, verdict } = saying.said {
             return self.hear_join(stream, join, orders, verdict, now);
         }
-        let Some(&Seat { number, generation, rank }) = self.seats.get(&stream) else { return };
-        if let Said::Left = saying.said {
-            self.seats.remove(&stream);
-        }
+        let left = matches!(saying.said, Said::Left);
+        let seat = if left { self.seats.remove(&stream) } else { self.seats.get(&stream).copied() };
+        let (number, generation, rank) = match seat {
+            Some(Seat::Rank { number, generation, rank }) => (number, generation, rank),
+            Some(Seat::Idle { id }) => return self.hear_idle(id, stream, left, now),
+            None => return,
+        };
         let Some(job) = self.jobs.iter_mut().find(|job| job.number == number) else { return };
         let Some(gang) = job.gang.as_mut().filter(|gang| gang.generation == generation) else { return };
         let Some(state) = gang.ranks.get_mut(rank) else { return };
         state.last_seen = now;
+        if state.reported {
+            // the first outcome counts
+            return;
+        }
         match saying.said {
             Said::Joins { .. } | Said::IsAlive => {}
             Said::Progress(progress) => {
@@ -128,11 +139,15 @@ impl Service {
         orders: mpsc::Sender<Instruction>,
         now: Instant,
     ) -> Result<(), String> {
-        // one answer for both, so that a stranger learns nothing about which jobs there are
-        let stranger = || "no such job, or not its secret".to_string();
-        let job = self.jobs.iter_mut().find(|job| job.job.job_id == join.job_id).ok_or_else(stranger)?;
+        if join.address.len() > ADDRESS_BYTES_MAX {
+            return Err(format!("an address has at most {ADDRESS_BYTES_MAX} bytes"));
+        }
+        let Some(job) = self.jobs.iter_mut().find(|job| job.job.job_id == join.job_id) else {
+            return self.seat_idle(stream, join, orders, now);
+        };
         if !job.secret.matches(&join.secret) {
-            return Err(stranger());
+            // the same answer as for no job, so that a stranger learns nothing about which jobs there are
+            return Err("no such job, or not its secret".to_string());
         }
         let gang = job.gang.as_mut().ok_or("the job is not starting")?;
         if gang.generation != join.generation {
@@ -143,31 +158,32 @@ impl Service {
         }
         let rank = usize::try_from(join.rank).ok().filter(|rank| *rank < gang.ranks.len());
         let rank = rank.ok_or_else(|| format!("rank {} joins, the job has {} ranks", join.rank, gang.ranks.len()))?;
-        let state = &mut gang.ranks[rank];
-        if state.address.is_some() {
+        if gang.ranks[rank].address.is_some() {
             return Err(format!("rank {rank} has joined already"));
         }
-        state.address = Some(join.address.clone());
-        state.last_seen = now;
-        job.contacts[rank].orders = Some(orders);
-        self.seats.insert(stream, Seat { number: job.number, generation: gang.generation, rank });
+        let generation = gang.generation;
+        take_place(gang, &mut job.contacts[rank], rank, join.address.clone(), orders, now);
+        self.seats.insert(stream, Seat::Rank { number: job.number, generation, rank });
         Ok(())
     }
 
     pub(super) fn learn(&mut self, happening: Happening, now: Instant) {
-        let Happening { number, generation, what } = happening;
+        let Happening { whose, what } = happening;
+        let (number, generation) = match whose {
+            Whose::Gang { number, generation } => (number, generation),
+            Whose::Idle { id } => return self.learn_idle(id, what, now),
+        };
         let Some(job) = self.jobs.iter_mut().find(|job| job.number == number) else { return };
         let Some(gang) = job.gang.as_mut().filter(|gang| gang.generation == generation) else { return };
         match what {
             What::Launched(Ok(processes)) => {
                 gang.launch = Launch::Done;
-                for (rank, process) in processes.iter().enumerate() {
-                    gang.ranks[rank].pid = process.pid();
-                    gang.ranks[rank].process = Process::Alive;
-                    job.contacts[rank].process = Some(Arc::clone(process));
-                }
-                for (rank, process) in processes.into_iter().enumerate() {
-                    self.watch(number, generation, rank, process);
+                let unborn = gang.ranks.iter_mut().enumerate().filter(|(_, state)| state.process == Process::Unborn);
+                for ((rank, state), process) in unborn.zip(processes) {
+                    state.pid = process.pid();
+                    state.process = Process::Alive;
+                    job.contacts[rank].process = Some(Arc::clone(&process));
+                    watch(self.happened.clone(), whose, rank, process);
                 }
             }
             What::Launched(Err(error)) => {

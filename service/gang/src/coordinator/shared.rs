@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -15,6 +16,8 @@ use crate::options::Options;
 pub struct Shared {
     options: Arc<Options>,
     wake: Arc<Notify>,
+    /// Idle workers that could be leased now.
+    pub idle_workers: AtomicUsize,
     inner: Mutex<Inner>,
 }
 
@@ -46,7 +49,7 @@ struct Live {
 
 impl Shared {
     pub fn new(options: Arc<Options>) -> Shared {
-        Shared { options, wake: Arc::default(), inner: Mutex::default() }
+        Shared { options, wake: Arc::default(), idle_workers: AtomicUsize::new(0), inner: Mutex::default() }
     }
 
     pub fn wake(&self) -> Arc<Notify> {

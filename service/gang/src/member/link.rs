@@ -43,8 +43,11 @@ pub fn start(
     cancel: Cancel,
 ) -> Result<()> {
     let thread_error = |source| Error::MemberThread { source: Arc::new(source) };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(thread_error)?;
-    let run = move || runtime.block_on(Box::pin(run(options, address, outbox, assigned, cancel)));
+    let run = move || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(Box::pin(run(options, address, outbox, assigned, cancel))),
+        // the one who joins may have given up
+        Err(error) => drop(assigned.send(Err(thread_error(error)))),
+    };
     thread::Builder::new().name("gang-member".to_string()).spawn(run).map_err(thread_error)?;
     Ok(())
 }
@@ -87,8 +90,14 @@ async fn end_process(error: &Error, outbox: &Outbox, cancel: &Cancel) {
     if outbox.is_closed() {
         return;
     }
-    // SAFETY: ends the process at once. Exit handlers are skipped on purpose: the rank program's threads still run.
-    unsafe { libc::_exit(LOST_EXIT_CODE) }
+    // SAFETY: plain system calls, which end the process at once, and the processes it started where it leads a group of
+    // its own. Exit handlers are skipped on purpose: the rank program's threads still run.
+    unsafe {
+        if libc::getpgrp() == libc::getpid() {
+            libc::kill(0, libc::SIGKILL);
+        }
+        libc::_exit(LOST_EXIT_CODE)
+    }
 }
 
 struct Link {
@@ -165,7 +174,7 @@ impl Link {
             .as_ref()
             .try_into()
             .map_err(|_| Error::UnexpectedMessage { found: "a secret of the wrong size", expected: "32 bytes" })?;
-        let total = (start.spec_bytes + start.partition_bytes) as usize;
+        let total = start.spec_bytes.saturating_add(start.partition_bytes) as usize;
         let mut payload = BytesMut::new();
         while payload.len() < total {
             tokio::select! {

@@ -55,6 +55,10 @@ impl Output {
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, open_pipes.wait_for(|open| *open == 0)).await;
         self.tail.lock().iter().cloned().collect()
     }
+
+    pub fn clear_stderr_tail(&self) {
+        self.tail.lock().clear();
+    }
 }
 
 impl Drop for Output {

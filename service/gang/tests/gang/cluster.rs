@@ -174,12 +174,16 @@ pub fn run_rank_if_launched() {
         if std::env::var("RANK_NEVER_JOINS").is_ok() {
             std::future::pending::<()>().await;
         }
-        let rank = options.rank;
-        match Member::join(options, format!("address-of-{rank}")).await {
-            Ok((member, assignment)) => run_script(member, assignment).await,
-            Err(error) => {
-                eprintln!("not joined: {error}");
-                71
+        loop {
+            let code = match Member::join(options.clone(), format!("address-of-{}", options.rank)).await {
+                Ok((member, assignment)) => run_script(member, assignment).await,
+                Err(error) => {
+                    eprintln!("not joined: {error}");
+                    71
+                }
+            };
+            if code != 0 || !options.reusable {
+                return code;
             }
         }
     });
@@ -198,6 +202,7 @@ async fn run_script(member: Member, assignment: gang::Assignment) -> i32 {
             Ok(format!("{}/{} {spec} {}", assignment.rank, assignment.world_size, assignment.addresses.join(",")))
         }
         "secret" => Ok(assignment.secret.iter().map(|byte| format!("{byte:02x}")).collect()),
+        "pid" => Ok(std::process::id().to_string()),
         "fail" => fail(false),
         "echo-failure" => fail(true),
         "exit" => {

@@ -52,6 +52,8 @@ impl LaunchedRank for Played {
         }
     }
 
+    fn clear_stderr_tail(&self) {}
+
     async fn stderr_tail(&self) -> Vec<String> {
         vec![format!("rank {} says goodbye", self.launch.rank)]
     }
@@ -69,6 +71,7 @@ impl Played {
             generation: self.launch.generation,
             rank: self.launch.rank,
             secret: self.launch.secret,
+            reusable: false,
         }
     }
 

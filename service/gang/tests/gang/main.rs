@@ -4,6 +4,7 @@
 
 mod cluster;
 mod failing;
+mod idling;
 mod launching;
 mod queueing;
 mod running;

@@ -97,6 +97,7 @@ async fn a_stranger_is_refused_and_the_gang_goes_on() {
         generation: 0,
         rank: 0,
         secret: Secret::from_bytes([0; 32]),
+        reusable: false,
     };
     let unknown = MemberOptions { job_id: "no such job".into(), ..stranger.clone() };
     let mut reasons = Vec::new();

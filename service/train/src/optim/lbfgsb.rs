@@ -83,12 +83,12 @@ impl QuadraticModel {
         let pairs = self.steps.len();
         self.width = 2 * pairs;
         self.m = self.middle_matrix().ok_or(StepError::Failed)?;
-        self.w = (0..self.num_parameters)
-            .flat_map(|i| {
-                let changes = self.changes.iter().map(move |change| change[i]);
-                changes.chain(self.steps.iter().map(move |step| step[i] * self.theta))
-            })
-            .collect();
+        self.w.clear();
+        for i in 0..self.num_parameters {
+            self.w.extend(self.changes.iter().map(|change| change[i]));
+            let theta = self.theta;
+            self.w.extend(self.steps.iter().map(|step| step[i] * theta));
+        }
         Ok(())
     }
 

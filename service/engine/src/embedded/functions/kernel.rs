@@ -161,3 +161,10 @@ impl ScalarUDFImpl for KernelFunction {
         Ok(ColumnarValue::Array((self.body)(&arguments, call.number_rows)?))
     }
 }
+
+/// Applies a function of DataFusion's whose arguments have the types it wants, and says what it gives.
+pub fn foreign(function: Arc<ScalarUDF>, arguments: Vec<Typed>, data_type: DataType, nullable: bool) -> Typed {
+    let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+    let call = Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments));
+    Typed::new(call, data_type, nullable)
+}

@@ -1,5 +1,6 @@
 //! Many partitions read as one, in their order: the first rows of a relation are always the same ones.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::limit::LimitStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PhysicalExpr, PlanProperties,
@@ -32,6 +34,22 @@ pub fn in_order(schema: SchemaRef, mut streams: Vec<SendableRecordBatchStream>) 
     }
     let tasks: Vec<_> = streams.into_iter().map(work_ahead).collect();
     let batches = stream::iter(tasks).flatten();
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches))
+}
+
+/// Reads one batch of each stream in turn while all of them work ahead: an order that does not depend on which is faster,
+/// and that keeps all of them busy.
+fn in_turn(schema: SchemaRef, streams: Vec<SendableRecordBatchStream>) -> SendableRecordBatchStream {
+    let waiting: VecDeque<_> = streams.into_iter().map(|stream| Box::pin(work_ahead(stream))).collect();
+    let batches = stream::unfold(waiting, |mut waiting| async move {
+        while let Some(mut next) = waiting.pop_front() {
+            if let Some(batch) = next.next().await {
+                waiting.push_back(next);
+                return Some((batch, waiting));
+            }
+        }
+        None
+    });
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
@@ -64,19 +82,36 @@ fn work_ahead(mut input: SendableRecordBatchStream) -> impl futures::Stream<Item
 pub struct OrderedCoalesceExec {
     input: Arc<dyn ExecutionPlan>,
     fetch: Option<usize>,
+    is_in_turn: bool,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
 }
 
 impl OrderedCoalesceExec {
+    /// One partition after the other.
     pub fn new(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> OrderedCoalesceExec {
+        OrderedCoalesceExec::with_order(input, fetch, false)
+    }
+
+    /// A batch of each partition in turn.
+    pub fn in_turn(input: Arc<dyn ExecutionPlan>) -> OrderedCoalesceExec {
+        OrderedCoalesceExec::with_order(input, None, true)
+    }
+
+    fn with_order(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>, is_in_turn: bool) -> OrderedCoalesceExec {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(input.schema()),
             Partitioning::UnknownPartitioning(1),
             input.pipeline_behavior(),
             input.boundedness(),
         );
-        OrderedCoalesceExec { input, fetch, metrics: ExecutionPlanMetricsSet::new(), properties: Arc::new(properties) }
+        OrderedCoalesceExec {
+            input,
+            fetch,
+            is_in_turn,
+            metrics: ExecutionPlanMetricsSet::new(),
+            properties: Arc::new(properties),
+        }
     }
 }
 
@@ -115,7 +150,7 @@ impl ExecutionPlan for OrderedCoalesceExec {
         self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(OrderedCoalesceExec::new(children.swap_remove(0), self.fetch)))
+        Ok(Arc::new(OrderedCoalesceExec::with_order(children.swap_remove(0), self.fetch, self.is_in_turn)))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -123,7 +158,8 @@ impl ExecutionPlan for OrderedCoalesceExec {
         let streams = (0..num_partitions)
             .map(|index| self.input.execute(index, Arc::clone(&context)))
             .collect::<Result<Vec<_>>>()?;
-        let merged = in_order(self.schema(), streams);
+        let merge = if self.is_in_turn { in_turn } else { in_order };
+        let merged = merge(self.schema(), streams);
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         Ok(Box::pin(LimitStream::new(merged, 0, self.fetch, metrics)))
     }
@@ -155,6 +191,35 @@ impl PhysicalOptimizerRule for OrderedCoalesceRule {
 
     fn name(&self) -> &str {
         "ordered_coalesce"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Gives every exchange one input that comes in a defined order, so that its outputs do too: the rows of a gang's
+/// partitions must be the same, in the same order, in every attempt.
+#[derive(Debug)]
+pub struct InTurnRule;
+
+impl PhysicalOptimizerRule for InTurnRule {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|plan| {
+            let Some(exchange) = plan.downcast_ref::<RepartitionExec>() else { return Ok(Transformed::no(plan)) };
+            let input = exchange.input();
+            if input.output_partitioning().partition_count() < 2 || exchange.preserve_order() {
+                return Ok(Transformed::no(plan));
+            }
+            let merged = Arc::new(OrderedCoalesceExec::in_turn(Arc::clone(input)));
+            let exchange = RepartitionExec::try_new(merged, exchange.partitioning().clone())?;
+            Ok(Transformed::yes(Arc::new(exchange) as Arc<dyn ExecutionPlan>))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "in_turn"
     }
 
     fn schema_check(&self) -> bool {

@@ -20,6 +20,7 @@ use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
+use super::cache::CacheNode;
 use super::partition_exec::{PartitionExec, PhysicalOperation};
 
 /// What is done to the partitions of the input. Bounds and means are bits, so that nodes can be compared and hashed.
@@ -150,7 +151,7 @@ pub fn is_position_dependent(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         let is_partition_node = matches!(node, LogicalPlan::Extension(extension)
-            if extension.node.as_any().is::<PartitionNode>());
+            if extension.node.as_any().is::<PartitionNode>() || extension.node.as_any().is::<CacheNode>());
         found |= is_partition_node || node.expressions().iter().any(Expr::is_volatile);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
@@ -186,6 +187,9 @@ impl ExtensionPlanner for PartitionPlanner {
         session: &dyn PlanningSession,
         planning_context: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        if let (Some(node), [input]) = (node.as_any().downcast_ref::<CacheNode>(), physical_inputs) {
+            return Ok(Some(node.exec(Arc::clone(input))));
+        }
         let (Some(node), [input]) = (node.as_any().downcast_ref::<PartitionNode>(), physical_inputs) else {
             return Ok(None);
         };

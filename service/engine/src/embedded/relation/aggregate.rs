@@ -15,10 +15,10 @@ use spark_connect_proto::expression::literal::LiteralType;
 
 use super::build::project;
 use super::columns::passed_on;
+use super::message::{aliased, attribute, call, cast, integer, rewrite};
 use super::project::has_aggregate;
 use super::{Outer, Resolution};
 use crate::embedded::expression::{Resolved, Typed, canonical_float};
-use crate::embedded::functions::kernel;
 use crate::embedded::{Column, Frame};
 use crate::{Error, Result};
 
@@ -34,7 +34,8 @@ pub struct Key {
 pub enum Sets {
     /// By all keys.
     One,
-    Many(Vec<Vec<usize>>),
+    /// `id` is the column that numbers the sets, a bit for each key that a set leaves out.
+    Many { sets: Vec<Vec<usize>>, id: String },
 }
 
 impl Resolution<'_> {
@@ -64,15 +65,16 @@ impl Resolution<'_> {
             return Err(Error::InvalidPlan { detail: format!("aggregate function in GROUP BY: {}", group.name) });
         }
         let (input, keys) = self.keyed(input, &groups)?;
+        let many = |sets| Sets::Many { sets, id: self.context.fresh_name() };
         let sets = match message.group_type() {
             GroupType::Groupby | GroupType::Pivot | GroupType::Unspecified => Sets::One,
-            GroupType::Rollup => Sets::Many((0..=keys.len()).rev().map(|length| (0..length).collect()).collect()),
+            GroupType::Rollup => many((0..=keys.len()).rev().map(|length| (0..length).collect()).collect()),
             GroupType::Cube => {
                 if keys.len() > 16 {
                     return Err(Error::Unsupported { feature: format!("cube of {} columns", keys.len()) });
                 }
                 let subset = |bits: usize| (0..keys.len()).filter(|key| bits & (1 << (keys.len() - 1 - key)) != 0);
-                Sets::Many((0..1_usize << keys.len()).rev().map(|bits| subset(bits).collect()).collect())
+                many((0..1_usize << keys.len()).rev().map(|bits| subset(bits).collect()).collect())
             }
             GroupType::GroupingSets => {
                 let position = |resolved: &Resolved| {
@@ -81,7 +83,7 @@ impl Resolution<'_> {
                     })
                 };
                 let positions = sets.iter().map(|set| set.iter().map(position).collect()).collect::<Result<_>>()?;
-                Sets::Many(positions)
+                many(positions)
             }
         };
         if let Some(pivot) = &message.pivot {
@@ -90,8 +92,8 @@ impl Resolution<'_> {
         let mut scope = input.clone();
         let expressions = match &sets {
             Sets::One => message.aggregate_expressions.clone(),
-            Sets::Many(sets) => {
-                scope.columns.push(grouping_id_column());
+            Sets::Many { sets, id } => {
+                scope.columns.push(grouping_id_column(id));
                 let order = order_of(sets);
                 let rewrite = |expression: &proto::Expression| {
                     self.with_grouping_functions(expression, &keys, &order, &input, outer)
@@ -197,7 +199,9 @@ impl Resolution<'_> {
         }
         let mut aggregates: Vec<(Expr, String)> = Vec::new();
         let mut known: HashSet<String> = keys.iter().map(|key| key.column.internal.clone()).collect();
-        known.insert(Aggregate::INTERNAL_GROUPING_ID.to_owned());
+        if let Sets::Many { id, .. } = sets {
+            known.insert(id.clone());
+        }
         let mut outputs = Vec::with_capacity(resolved.len());
         for mut resolved in resolved {
             let rewritten = self.over_aggregates(resolved.expr, keys, &mut aggregates)?;
@@ -216,7 +220,7 @@ impl Resolution<'_> {
         let key_exprs: Vec<Expr> = keys.iter().map(|key| key.column.expr()).collect();
         let group_exprs = match sets {
             Sets::One => key_exprs,
-            Sets::Many(sets) => {
+            Sets::Many { sets, .. } => {
                 let sets = sets.iter().map(|set| set.iter().map(|key| key_exprs[*key].clone()).collect()).collect();
                 vec![Expr::GroupingSet(GroupingSet::GroupingSets(sets))]
             }
@@ -224,7 +228,7 @@ impl Resolution<'_> {
         let aggregate_exprs = aggregates.iter().map(|(expr, name)| expr.clone().alias(name)).collect();
         let aggregate = Aggregate::try_new(Arc::new(input.plan), group_exprs, aggregate_exprs)?;
         // A key that a grouping set leaves out is null.
-        let is_nullable = matches!(sets, Sets::Many(_));
+        let is_nullable = matches!(sets, Sets::Many { .. });
         let columns: Vec<Column> = keys
             .iter()
             .map(|key| {
@@ -242,7 +246,15 @@ impl Resolution<'_> {
                 output.field = Arc::new(field);
             }
         }
-        let frame = Frame { plan: LogicalPlan::Aggregate(aggregate), columns };
+        let mut plan = LogicalPlan::Aggregate(aggregate);
+        if let Sets::Many { id, .. } = sets {
+            let mut exprs: Vec<Expr> = columns.iter().map(Column::expr).collect();
+            exprs.extend(aggregates.iter().map(|(_, name)| Expr::Column(PlanColumn::new_unqualified(name))));
+            let number = Expr::Column(PlanColumn::new_unqualified(Aggregate::INTERNAL_GROUPING_ID));
+            exprs.push(datafusion::logical_expr::cast(number, DataType::Int64).alias(id));
+            plan = project(plan, exprs)?;
+        }
+        let frame = Frame { plan, columns };
         Ok(self.projected(frame, &outputs)?.0)
     }
 
@@ -288,7 +300,7 @@ impl Resolution<'_> {
         }
         let mut rewritten = expression.clone();
         let mut failure = None;
-        super::pivot::rewrite(&mut rewritten, &mut |part| {
+        rewrite(&mut rewritten, &mut |part| {
             let Some(ExprType::UnresolvedFunction(call)) = &part.expr_type else { return };
             let bit = |position: usize| {
                 let from_left = order.iter().position(|key| *key == position).unwrap_or_default();
@@ -302,7 +314,7 @@ impl Resolution<'_> {
             };
             let replaced = match call.function_name.to_lowercase().as_str() {
                 "grouping" if call.arguments.len() == 1 => key_of(&call.arguments[0]).map(|key| {
-                    call_of("grouping_bits", &[bit(key)], "tinyint")
+                    bits_of(&[bit(key)], "tinyint")
                 }),
                 "grouping_id" => {
                     let chosen = if call.arguments.is_empty() {
@@ -312,7 +324,7 @@ impl Resolution<'_> {
                     };
                     chosen.map(|chosen| {
                         let bits: Vec<usize> = chosen.into_iter().map(bit).collect();
-                        call_of("grouping_bits", &bits, "bigint")
+                        bits_of(&bits, "bigint")
                     })
                 }
                 _ => return,
@@ -328,13 +340,12 @@ impl Resolution<'_> {
         if matches!(expression.expr_type, Some(ExprType::Alias(_))) {
             return Ok(rewritten);
         }
-        Ok(super::pivot::aliased(rewritten, &sql::automatic_name(expression)))
+        Ok(aliased(rewritten, &sql::automatic_name(expression)))
     }
 }
 
 /// Bits of the grouping id, gathered with shifts and additions.
-fn call_of(_: &str, bits: &[usize], type_name: &str) -> proto::Expression {
-    use super::pivot::{attribute, call, cast, integer};
+fn bits_of(bits: &[usize], type_name: &str) -> proto::Expression {
     let mut sum = integer(0);
     for (position, bit) in bits.iter().rev().enumerate() {
         let shifted = call("shiftright", vec![attribute(GROUPING_ID), integer(*bit as i32)]);
@@ -346,11 +357,11 @@ fn call_of(_: &str, bits: &[usize], type_name: &str) -> proto::Expression {
 
 const GROUPING_ID: &str = "spark_grouping_id";
 
-/// DataFusion's number of a row's grouping set, as a column that expressions can name.
-fn grouping_id_column() -> Column {
+/// The number of a row's grouping set, as a column that expressions can name.
+fn grouping_id_column(id: &str) -> Column {
     Column {
         name: GROUPING_ID.into(),
-        internal: Aggregate::INTERNAL_GROUPING_ID.into(),
+        internal: id.to_owned(),
         field: Arc::new(Field::new(GROUPING_ID, DataType::Int64, false)),
         plan_ids: Vec::new(),
         qualifiers: Vec::new(),
@@ -377,11 +388,4 @@ fn calls_grouping(expression: &proto::Expression) -> bool {
     let is_call = matches!(&expression.expr_type, Some(ExprType::UnresolvedFunction(call))
         if matches!(call.function_name.to_lowercase().as_str(), "grouping" | "grouping_id"));
     is_call || super::subquery::children(expression).into_iter().any(calls_grouping)
-}
-
-/// Kept for its name: an unsigned grouping id as a long.
-pub fn as_long(id: Typed) -> Typed {
-    kernel::strict("grouping id", vec![id], DataType::Int64, |arguments, _| {
-        Ok(arrow::compute::cast(&arguments[0], &DataType::Int64)?)
-    })
 }

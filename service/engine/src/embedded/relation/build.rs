@@ -11,7 +11,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableScanBuilder};
 
 use super::Resolution;
-use crate::Result;
+use crate::{Conf, Error, Result};
 use crate::embedded::expression::Resolved;
 use crate::embedded::{Column, Frame, ResolveContext};
 
@@ -165,4 +165,30 @@ fn merge(exprs: &[Expr], below: &Projection) -> Result<Option<Vec<Expr>>> {
 pub fn keep(frame: Frame, columns: Vec<Column>) -> Result<Frame> {
     let exprs = columns.iter().map(Column::expr).collect();
     Ok(Frame { plan: project(frame.plan, exprs)?, columns })
+}
+
+/// The visible columns of these names.
+pub fn select(conf: &Conf, frame: &Frame, names: &[String]) -> Result<Frame> {
+    let same = |left: &str, right: &str| {
+        if conf.case_sensitive() { left == right } else { left.to_lowercase() == right.to_lowercase() }
+    };
+    let mut columns: Vec<Column> = Vec::with_capacity(names.len());
+    for name in names {
+        let mut found = frame.visible().filter(|column| same(&column.name, name));
+        match (found.next(), found.next()) {
+            (Some(column), None) => columns.push(column.clone()),
+            (Some(_), Some(_)) => {
+                return Err(Error::AmbiguousReference { name: name.clone(), candidates: vec![name.clone(); 2] });
+            }
+            (None, _) => {
+                let suggestions = frame.visible().map(|column| column.name.clone()).collect();
+                return Err(Error::UnresolvedColumn { name: name.clone(), suggestions });
+            }
+        }
+    }
+    let mut seen = HashSet::new();
+    if let Some(repeated) = columns.iter().find(|column| !seen.insert(column.internal.as_str())) {
+        return Err(Error::InvalidPlan { detail: format!("column {} is asked for twice", repeated.name) });
+    }
+    keep(frame.clone(), columns)
 }

@@ -1,0 +1,53 @@
+//! How values of several ranks become one, and the inner loops that do it.
+//!
+//! Every loop combines a lower operand (of the earlier rank) with an upper one. All callers keep that order, so that a
+//! result, NaN payloads and signed zeros included, does not depend on which rank computed it.
+
+use crate::element::Element;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ReduceOp {
+    Sum = 1,
+    Min = 2,
+    Max = 3,
+    /// The sum divided by the world size.
+    Mean = 4,
+}
+
+impl ReduceOp {
+    pub(crate) fn name(code: u8) -> &'static str {
+        const NAMES: [&str; 5] = ["no op", "sum", "min", "max", "mean"];
+        NAMES.get(usize::from(code)).copied().unwrap_or("?")
+    }
+
+    /// `lower[i] = lower[i] op upper[i]`
+    pub(crate) fn fold_into_lower<T: Element>(self, lower: &mut [T::Accumulator], upper: &[T]) {
+        use crate::element::sealed::Arithmetic;
+        let pairs = lower.iter_mut().zip(upper);
+        match self {
+            ReduceOp::Sum | ReduceOp::Mean => pairs.for_each(|(l, &u)| *l = l.add(u.widen())),
+            ReduceOp::Min => pairs.for_each(|(l, &u)| *l = l.minimum(u.widen())),
+            ReduceOp::Max => pairs.for_each(|(l, &u)| *l = l.maximum(u.widen())),
+        }
+    }
+
+    /// `upper[i] = lower[i] op upper[i]`
+    pub(crate) fn fold_into_upper<T: Element>(self, lower: &[T], upper: &mut [T::Accumulator]) {
+        use crate::element::sealed::Arithmetic;
+        let pairs = lower.iter().zip(upper.iter_mut());
+        match self {
+            ReduceOp::Sum | ReduceOp::Mean => pairs.for_each(|(&l, u)| *u = l.widen().add(*u)),
+            ReduceOp::Min => pairs.for_each(|(&l, u)| *u = l.widen().minimum(*u)),
+            ReduceOp::Max => pairs.for_each(|(&l, u)| *u = l.widen().maximum(*u)),
+        }
+    }
+
+    /// Turns values that were combined over all of `world_size` ranks into the result.
+    pub(crate) fn finish<A: Element>(self, values: &mut [A], world_size: usize) {
+        use crate::element::sealed::Arithmetic;
+        if self == ReduceOp::Mean && world_size > 1 {
+            values.iter_mut().for_each(|value| *value = value.divide(world_size));
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What linear models share: reading rows, the standardised objective, regularisation, margins, saved tables.
+
+pub mod bits;
+pub mod instances;
+pub mod margins;
+pub mod objective;
+pub mod params;
+pub mod saved;
