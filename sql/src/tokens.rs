@@ -54,7 +54,7 @@ fn merge(raw: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                     let joined = format!("{number}{}", word.value);
                     let span = Span::new(number_span.start, span.end);
                     let is_suffix = matches!(word.value.to_ascii_uppercase().as_str(), "S" | "Y" | "D" | "F" | "BD");
-                    let token = if is_suffix { Token::Number(joined, false) } else { Token::make_word(joined, None) };
+                    let token = if is_suffix { Token::Number(joined, false) } else { Token::make_word(&joined, None) };
                     tokens.pop();
                     tokens.push(TokenWithSpan { token, span });
                 } else {

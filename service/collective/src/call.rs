@@ -50,6 +50,14 @@ impl<'g> Call<'g> {
         Ok(())
     }
 
+    pub fn deadline(&self) -> Instant {
+        self.started + self.timeout
+    }
+
+    pub fn waited(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     pub fn lost(&self, rank: usize, source: std::io::Error) -> Error {
         self.control.why_lost(rank, self.signature.sequence, source)
     }

@@ -14,6 +14,7 @@ use std::{
 use crate::{
     control::notice::Notice,
     error::{Error, Result},
+    transport::poll::Interest,
 };
 
 pub(crate) mod notice;
@@ -80,9 +81,11 @@ impl Control {
         self.peers.iter().enumerate().filter_map(|(rank, peer)| Some((rank, peer.get()?)))
     }
 
-    /// The connections, for a `poll` that must also wake for what happens here.
-    pub fn streams(&self) -> impl Iterator<Item = &TcpStream> {
-        self.peers().map(|(_, peer)| &peer.stream)
+    /// Lets a `poll` also wake for what peers tell. Those that have left would wake it for ever.
+    pub fn watch(&self, interest: &mut Interest) {
+        for (_, peer) in self.peers().filter(|(_, peer)| lock(&peer.inbox).left_after.is_none()) {
+            interest.to_read(&peer.stream);
+        }
     }
 
     pub fn failure(&self) -> Option<Error> {

@@ -40,8 +40,8 @@ pub(crate) mod sealed {
 
         // These four are called on accumulators only.
         fn add(self, upper: Self) -> Self;
-        fn minimum(self, upper: Self) -> Self;
-        fn maximum(self, upper: Self) -> Self;
+        fn lesser(self, upper: Self) -> Self;
+        fn greater(self, upper: Self) -> Self;
         fn divide(self, count: usize) -> Self;
 
         /// Runs `reduce` on the accumulators of `values` and takes back the part of them that it returns.
@@ -74,11 +74,11 @@ macro_rules! float {
                 self + upper
             }
             #[inline(always)]
-            fn minimum(self, upper: $type) -> $type {
+            fn lesser(self, upper: $type) -> $type {
                 if upper < self || upper.is_nan() { upper } else { self }
             }
             #[inline(always)]
-            fn maximum(self, upper: $type) -> $type {
+            fn greater(self, upper: $type) -> $type {
                 if upper > self || upper.is_nan() { upper } else { self }
             }
             #[inline(always)]
@@ -118,11 +118,11 @@ impl sealed::Arithmetic for i64 {
         self.wrapping_add(upper)
     }
     #[inline(always)]
-    fn minimum(self, upper: i64) -> i64 {
+    fn lesser(self, upper: i64) -> i64 {
         self.min(upper)
     }
     #[inline(always)]
-    fn maximum(self, upper: i64) -> i64 {
+    fn greater(self, upper: i64) -> i64 {
         self.max(upper)
     }
     #[inline(always)]
@@ -160,12 +160,12 @@ macro_rules! narrow_type {
                 $narrow($widen(self).add($widen(upper)))
             }
             #[inline(always)]
-            fn minimum(self, upper: $type) -> $type {
-                $narrow($widen(self).minimum($widen(upper)))
+            fn lesser(self, upper: $type) -> $type {
+                $narrow($widen(self).lesser($widen(upper)))
             }
             #[inline(always)]
-            fn maximum(self, upper: $type) -> $type {
-                $narrow($widen(self).maximum($widen(upper)))
+            fn greater(self, upper: $type) -> $type {
+                $narrow($widen(self).greater($widen(upper)))
             }
             #[inline(always)]
             fn divide(self, count: usize) -> $type {

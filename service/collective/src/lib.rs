@@ -1,1 +1,40 @@
+//! Collectives among the ranks of a gang: how gradients and statistics of several processes become one.
+//!
+//! Knows: ranks, hosts, values of a few plain types, shared memory and TCP. Must not know: tensors, algorithms, how a gang
+//! is formed or restarted, Spark. All calls block, and all have a deadline.
+//!
+//! `Listener::bind` gives the address that goes through the rendezvous; `Listener::join` makes the `Group` from what the
+//! rendezvous answers. Ranks of one host exchange values through shared memory, and their leaders do so with those of
+//! other hosts over TCP. One host, or hosts of one rank each, are the same algorithm with one part empty.
 
+mod membership;
+mod options;
+mod join;
+mod group;
+
+mod all_reduce;
+mod reduce_scatter;
+mod all_gather;
+mod broadcast;
+mod barrier;
+
+mod topology;
+mod within_host;
+mod between_hosts;
+mod call;
+mod signature;
+mod control;
+mod transport;
+
+mod element;
+mod reduce_op;
+mod error;
+
+pub use element::{Element, ElementType};
+pub use error::{Class, Error, Result};
+pub use group::Group;
+pub use join::Listener;
+pub use membership::{Address, Membership};
+pub use options::Options;
+pub use reduce_op::ReduceOp;
+pub use topology::shard_range;

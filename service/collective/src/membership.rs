@@ -33,6 +33,8 @@ impl Membership {
     const WORLD_SIZE_MAX: usize = 4096;
 
     pub(crate) fn validate(&self) -> Result<()> {
+        // A slot of shared memory holds at least one value for every rank of the host.
+        const LOCAL_RANKS_MAX: usize = 256;
         let invalid = |reason: String| Err(Error::InvalidMembership { reason });
         if self.world_size == 0 || self.world_size > Self::WORLD_SIZE_MAX {
             return invalid(format!("world size {} is not within 1..={}", self.world_size, Self::WORLD_SIZE_MAX));
@@ -42,6 +44,11 @@ impl Membership {
         }
         if self.addresses.len() != self.world_size {
             return invalid(format!("{} addresses for a world of {}", self.addresses.len(), self.world_size));
+        }
+        let own_host = &self.addresses[self.rank].host_id;
+        let num_local = self.addresses.iter().filter(|address| address.host_id == *own_host).count();
+        if num_local > LOCAL_RANKS_MAX {
+            return invalid(format!("{num_local} ranks on one host, at most {LOCAL_RANKS_MAX} are supported"));
         }
         Ok(())
     }

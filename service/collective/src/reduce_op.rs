@@ -23,29 +23,26 @@ impl ReduceOp {
 
     /// `lower[i] = lower[i] op upper[i]`
     pub(crate) fn fold_into_lower<T: Element>(self, lower: &mut [T::Accumulator], upper: &[T]) {
-        use crate::element::sealed::Arithmetic;
         let pairs = lower.iter_mut().zip(upper);
         match self {
             ReduceOp::Sum | ReduceOp::Mean => pairs.for_each(|(l, &u)| *l = l.add(u.widen())),
-            ReduceOp::Min => pairs.for_each(|(l, &u)| *l = l.minimum(u.widen())),
-            ReduceOp::Max => pairs.for_each(|(l, &u)| *l = l.maximum(u.widen())),
+            ReduceOp::Min => pairs.for_each(|(l, &u)| *l = l.lesser(u.widen())),
+            ReduceOp::Max => pairs.for_each(|(l, &u)| *l = l.greater(u.widen())),
         }
     }
 
     /// `upper[i] = lower[i] op upper[i]`
     pub(crate) fn fold_into_upper<T: Element>(self, lower: &[T], upper: &mut [T::Accumulator]) {
-        use crate::element::sealed::Arithmetic;
         let pairs = lower.iter().zip(upper.iter_mut());
         match self {
             ReduceOp::Sum | ReduceOp::Mean => pairs.for_each(|(&l, u)| *u = l.widen().add(*u)),
-            ReduceOp::Min => pairs.for_each(|(&l, u)| *u = l.widen().minimum(*u)),
-            ReduceOp::Max => pairs.for_each(|(&l, u)| *u = l.widen().maximum(*u)),
+            ReduceOp::Min => pairs.for_each(|(&l, u)| *u = l.widen().lesser(*u)),
+            ReduceOp::Max => pairs.for_each(|(&l, u)| *u = l.widen().greater(*u)),
         }
     }
 
     /// Turns values that were combined over all of `world_size` ranks into the result.
     pub(crate) fn finish<A: Element>(self, values: &mut [A], world_size: usize) {
-        use crate::element::sealed::Arithmetic;
         if self == ReduceOp::Mean && world_size > 1 {
             values.iter_mut().for_each(|value| *value = value.divide(world_size));
         }

@@ -10,6 +10,7 @@ pub(crate) enum Collective {
     AllGather = 3,
     Broadcast = 4,
     Barrier = 5,
+    Join = 6,
 }
 
 impl Collective {

@@ -56,6 +56,10 @@ impl Topology {
         Topology { hosts, host_of, host, local_rank }
     }
 
+    pub fn alone() -> Topology {
+        Topology { hosts: vec![vec![0]], host_of: vec![0], host: 0, local_rank: 0 }
+    }
+
     pub fn local_ranks(&self) -> &[usize] {
         &self.hosts[self.host]
     }

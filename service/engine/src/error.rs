@@ -32,6 +32,12 @@ pub enum Error {
     /// TABLE_OR_VIEW_NOT_FOUND.
     #[error("table or view {name} cannot be found")]
     TableOrViewNotFound { name: String },
+    /// TABLE_OR_VIEW_ALREADY_EXISTS.
+    #[error("table or view {name} already exists")]
+    TableOrViewAlreadyExists { name: String },
+    /// SCHEMA_NOT_FOUND.
+    #[error("schema {name} cannot be found")]
+    SchemaNotFound { name: String },
     /// TEMP_TABLE_OR_VIEW_ALREADY_EXISTS.
     #[error("temporary view {name} already exists")]
     TempViewAlreadyExists { name: String },
@@ -101,6 +107,12 @@ pub enum Error {
     Io { path: String, #[source] source: std::io::Error },
     #[error("{source}")]
     ObjectStore { #[source] source: object_store::Error },
+    /// A partition could not be read from the server that holds it.
+    #[error("read partition from {uri}")]
+    Flight { uri: String, #[source] source: Box<arrow_flight::error::FlightError> },
+    /// SQL text that is wrong in another way than its syntax.
+    #[error("{source}")]
+    Sql { #[source] source: sql::Error },
     /// The operation was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -123,6 +135,20 @@ impl From<DataFusionError> for Error {
                 ours => ours,
             },
             source => Error::DataFusion { source },
+        }
+    }
+}
+
+impl From<sql::Error> for Error {
+    fn from(source: sql::Error) -> Error {
+        match source {
+            sql::Error::Syntax { near, line, column, message } => {
+                Error::Syntax { near, line, position: column, message }
+            }
+            sql::Error::UnboundParameter { name } => Error::UnboundParameter { name },
+            sql::Error::Unsupported { statement } => Error::Unsupported { feature: statement },
+            sql::Error::UnsupportedSyntax { construct } => Error::Unsupported { feature: construct },
+            source => Error::Sql { source },
         }
     }
 }

@@ -4,10 +4,13 @@
 //! of text are read here, because Spark's rules for malformed records, nulls and type inference are its own.
 
 mod binary_file;
+mod cells;
 mod chunks;
 mod csv;
+mod csv_syntax;
 mod date_pattern;
 mod json;
+mod json_text;
 mod libsvm;
 mod listing;
 mod location;

@@ -76,6 +76,8 @@ struct Job {
     verdict: Option<liveness::Verdict>,
     launch_error: Option<Arc<LaunchError>>,
     output: Option<Bytes>,
+    /// Events that the caller gets once the snapshot shows the same.
+    announced: Vec<Event>,
     /// The caller has its last event.
     reported: bool,
 }
@@ -135,7 +137,8 @@ impl Service {
         Handle::new(Arc::clone(&self.shared))
     }
 
-    /// Returns the gRPC service the ranks join at; it belongs on the server behind [`Options::coordinator`].
+    /// Returns the gRPC service the ranks join at; it belongs on the server behind [`Options::coordinator`]. Control
+    /// messages are small: a listener without `TCP_NODELAY` makes every start of a gang tens of milliseconds slower.
     pub fn grpc(&self) -> GangServer {
         GangServer::new(self.grpc.clone())
             .max_decoding_message_size(wire::MESSAGE_BYTES_MAX)
@@ -183,8 +186,9 @@ impl Service {
             self.take_cancellations(stopping.is_some(), now);
             self.decide(Instant::now());
             self.decide_pool(now, stopping.is_some());
-            for job in &self.jobs {
+            for job in &mut self.jobs {
                 self.shared.publish(job.number, view::view(job, now));
+                job.flush();
             }
             if let Some(since) = stopping
                 && (self.jobs.is_empty() && self.pool.is_empty()

@@ -57,7 +57,10 @@ pub fn decide(now: Instant, gang: &Gang, options: &Options) -> Vec<Action> {
         Some(ending) => decide_ending(now, gang, ending, options),
         None => match verdict(now, gang, options) {
             Some(verdict) => vec![Action::End { verdict }],
-            None if !gang.started && gang.num_joined() == gang.ranks.len() => vec![Action::Begin],
+            // a quick rank joins before the launcher has returned: whoever hears of the start may ask for processes
+            None if !gang.started && gang.launch == Launch::Done && gang.num_joined() == gang.ranks.len() => {
+                vec![Action::Begin]
+            }
             None => Vec::new(),
         },
     }

@@ -43,11 +43,3 @@ fn run_with_avx2<K: Kernel>(kernel: K) -> K::Output {
 pub fn multiply_add<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
-
-/// The first lanes of a slice that has at least as many.
-#[inline(always)]
-fn load(slice: &[f64]) -> Lanes {
-    let mut lanes = [0.0; LANES];
-    lanes.copy_from_slice(&slice[..LANES]);
-    lanes
-}

@@ -48,6 +48,10 @@ impl Links {
         Ok(Links { streams })
     }
 
+    pub fn none() -> Links {
+        Links { streams: Vec::new() }
+    }
+
     fn stream(&self, peer: usize) -> Result<&TcpStream> {
         self.streams.get(peer).and_then(Option::as_ref).ok_or_else(|| {
             let source = io::Error::new(io::ErrorKind::NotConnected, "no data connection to it");
@@ -117,6 +121,7 @@ impl Links {
         if let Some(message) = incoming {
             interest.to_read(message.stream);
         }
+        call.control.watch(&mut interest);
         // A socket that is ready ends the first wait at once, so the pulse costs nothing while values flow.
         interest.wait(call.nap()).map_err(|source| Error::io("wait for a peer", source))?;
         let stuck_on = || {

@@ -105,7 +105,7 @@ pub const ML_CACHE: Hierarchy = &[
     "java.lang.Throwable",
 ];
 pub const ML_SUMMARY_LOST: Hierarchy = &[
-    "org.apache.spark.sql.connect.ml.MLSummaryLostException",
+    "org.apache.spark.sql.connect.ml.MLModelSummaryLostException",
     "org.apache.spark.SparkException",
     "java.lang.Exception",
     "java.lang.Throwable",

@@ -55,10 +55,9 @@ impl Session {
 
     fn gang_state(&self, target_partitions: usize, frame: &Frame) -> SessionState {
         let state = self.state();
-        let mut config = state.config().clone();
+        let mut config = state.config().clone().with_target_partitions(target_partitions).with_batch_size(batch_rows(frame));
         let settings = config.options_mut();
-        settings.execution.target_partitions = target_partitions;
-        settings.execution.batch_size = batch_rows(frame);
+        
         settings.optimizer.enable_dynamic_filter_pushdown = false;
         settings.optimizer.enable_join_dynamic_filter_pushdown = false;
         settings.optimizer.enable_topk_dynamic_filter_pushdown = false;

@@ -4,6 +4,7 @@
 //! inputs (the right side of a join) recurse, on a stack that grows.
 
 mod aggregate;
+mod answer;
 mod build;
 mod catalog;
 mod columns;
@@ -48,7 +49,9 @@ use super::expression::{self, Resolved, Scope};
 use super::{Extensions, Frame, ResolveContext, Session};
 use crate::{Error, Result};
 
+pub(super) use answer::{Cells, texts};
 pub(super) use build::select;
+pub(super) use catalog::{matching, named_table};
 pub(super) use grow::Grow;
 pub(super) use project::one_row;
 pub(super) use rows::rows_frame;

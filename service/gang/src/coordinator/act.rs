@@ -26,7 +26,7 @@ impl Service {
                 if let Some(index) = self.queued(&job_id) {
                     let job = &mut self.jobs[index];
                     if job.reason != reason {
-                        job.feed.push(Event::Queued { reason: reason.clone() });
+                        job.announced.push(Event::Queued { reason: reason.clone() });
                         job.reason = reason;
                     }
                 }
@@ -59,8 +59,9 @@ impl Service {
     fn start_gang(&mut self, index: usize, generation: u32, reason: String, now: Instant) {
         let job = &mut self.jobs[index];
         let num_ranks = job.job.num_ranks;
+        tracing::info!(job_id = job.job.job_id, generation, num_ranks, reason, "a gang starts");
         job.set_state(JobState::Starting, reason);
-        job.feed.push(Event::Starting { generation });
+        job.announced.push(Event::Starting { generation });
         job.gang = Some(Gang::new(generation, num_ranks, now));
         job.contacts = (0..num_ranks).map(|_| Contact::default()).collect();
         job.verdict = None;
@@ -141,7 +142,6 @@ impl Service {
             }
             verdict => {
                 let error = job.error_of(&verdict);
-                tracing::warn!(job_id, generation, %error, "the job failed");
                 self.end_job(index, JobState::Failed, error.to_string(), Event::Failed(error), now);
             }
         }
@@ -150,6 +150,7 @@ impl Service {
     /// Ends a job that has no process, and marks it to be removed.
     pub(super) fn end_job(&mut self, index: usize, state: JobState, reason: String, last: Event, now: Instant) {
         let job = &mut self.jobs[index];
+        tracing::info!(job_id = job.job.job_id, state = state.as_str(), reason, "the job has ended");
         job.set_state(state, reason);
         self.shared.retire(job.number, view::view(job, now));
         job.report(last);
@@ -163,8 +164,16 @@ impl Job {
         self.reason = reason;
     }
 
+    /// Gives the caller the events that wait for the snapshot to show the same.
+    pub(super) fn flush(&mut self) {
+        for event in self.announced.drain(..) {
+            self.feed.push(event);
+        }
+    }
+
     /// Gives the caller its last event, once.
     fn report(&mut self, last: Event) {
+        self.flush();
         if !self.reported {
             self.reported = true;
             self.feed.end(last);
@@ -191,7 +200,7 @@ impl Job {
             contact.order(Instruction::Start(start, payload));
         }
         self.set_state(JobState::Running, "all ranks have joined".to_string());
-        self.feed.push(Event::Started { generation });
+        self.announced.push(Event::Started { generation });
     }
 
     fn end_gang(&mut self, verdict: Verdict, now: Instant) {

@@ -37,6 +37,7 @@ impl Service {
                 verdict: None,
                 launch_error: None,
                 output: None,
+                announced: Vec::new(),
                 reported: false,
             });
             if let Err(source) = secret {

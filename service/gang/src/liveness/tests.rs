@@ -46,6 +46,9 @@ fn a_gang_begins_only_when_all_ranks_have_joined() {
     gang.ranks[1].address = None;
     assert_eq!(decide(after(base, 1.0), &gang, &Options::default()), []);
     gang.ranks[1].address = Some("there".into());
+    gang.launch = Launch::Pending;
+    assert_eq!(decide(after(base, 1.0), &gang, &Options::default()), []);
+    gang.launch = Launch::Done;
     assert_eq!(decide(after(base, 1.0), &gang, &Options::default()), [Action::Begin]);
 }
 

@@ -12,7 +12,7 @@ use gang::{Failure, Launcher, Member, MemberOptions};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::server::TcpIncoming;
 
 /// The test that is no test: the body of a rank's process.
 pub const RANK_ENTRY: &str = "rank_process";
@@ -54,9 +54,10 @@ impl Cluster {
         options.coordinator = coordinator.clone();
         let service = Service::new(options, launcher);
         let handle = service.handle();
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let router = tonic::transport::Server::builder().add_service(service.grpc());
         let server = tokio::spawn(async move {
-            router.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap();
+            router.serve_with_incoming(incoming).await.unwrap();
         });
         let (shutdown, shut) = oneshot::channel();
         let service = tokio::spawn(service.run(shut));
@@ -276,8 +277,11 @@ async fn run_script(member: Member, assignment: gang::Assignment) -> i32 {
     }
 }
 
-fn signal_self(signal: i32) -> Result<String, Failure> {
+fn signal_self(signal: i32) -> ! {
     // SAFETY: a plain system call.
     unsafe { libc::kill(libc::getpid(), signal) };
-    Ok("survived".into())
+    // another thread may take the signal, and this one run on for a moment
+    loop {
+        std::thread::park();
+    }
 }

@@ -1,6 +1,6 @@
 //! A vector column, or numeric columns, as rows of doubles.
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::Float64Type;
 use udt::{VectorArray, VectorRow};

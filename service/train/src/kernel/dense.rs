@@ -1,6 +1,6 @@
 //! Rows that stand one after the other, `F` doubles each.
 
-use super::{Kernel, LANES, Lanes, load, multiply_add};
+use super::{Kernel, LANES, Lanes, multiply_add};
 
 /// Rows whose sums run side by side: enough chains to hide the latency of an addition.
 const ROWS_AT_ONCE: usize = 4;
@@ -39,31 +39,36 @@ impl Kernel for Margins<'_> {
 #[inline(always)]
 fn dot_rows<const FMA: bool>(group: &[f64], coefficients: &[f64]) -> [f64; ROWS_AT_ONCE] {
     let width = coefficients.len();
-    let (r0, rest) = group.split_at(width);
-    let (r1, rest) = rest.split_at(width);
-    let (r2, r3) = rest.split_at(width);
-    let r3 = &r3[..width];
+    let rows = rows_of::<ROWS_AT_ONCE>(group, width);
+    let (whole, rest) = coefficients.as_chunks::<LANES>();
     let mut sums: [Lanes; ROWS_AT_ONCE] = [[0.0; LANES]; ROWS_AT_ONCE];
-    let whole = width - width % LANES;
-    let mut at = 0;
-    while at < whole {
-        let c = load(&coefficients[at..]);
-        let x = [load(&r0[at..]), load(&r1[at..]), load(&r2[at..]), load(&r3[at..])];
+    for (at, c) in whole.iter().enumerate() {
         for row in 0..ROWS_AT_ONCE {
+            let x = rows[row][at];
             for lane in 0..LANES {
-                sums[row][lane] = multiply_add::<FMA>(x[row][lane], c[lane], sums[row][lane]);
+                sums[row][lane] = multiply_add::<FMA>(x[lane], c[lane], sums[row][lane]);
             }
         }
-        at += LANES;
     }
     let mut dots = [0.0; ROWS_AT_ONCE];
-    for (row, x) in [r0, r1, r2, r3].into_iter().enumerate() {
+    for row in 0..ROWS_AT_ONCE {
         dots[row] = (sums[row][0] + sums[row][2]) + (sums[row][1] + sums[row][3]);
-        for i in whole..width {
-            dots[row] = multiply_add::<FMA>(x[i], coefficients[i], dots[row]);
+        let x_rest = &group[(row + 1) * width - rest.len()..(row + 1) * width];
+        for (x, c) in x_rest.iter().zip(rest) {
+            dots[row] = multiply_add::<FMA>(*x, *c, dots[row]);
         }
     }
     dots
+}
+
+/// The whole chunks of some rows, each slice of the length of the others, so that one check serves all.
+#[inline(always)]
+fn rows_of<const N: usize>(group: &[f64], width: usize) -> [&[Lanes]; N] {
+    let mut rows: [&[Lanes]; N] = [&[]; N];
+    for (row, chunks) in rows.iter_mut().enumerate() {
+        *chunks = &group[row * width..(row + 1) * width].as_chunks::<LANES>().0[..width / LANES];
+    }
+    rows
 }
 
 #[inline(always)]
@@ -118,29 +123,28 @@ impl Kernel for AddRows<'_> {
 #[inline(always)]
 fn add_group<const FMA: bool>(group: &[f64], multipliers: &[f64], gradient: &mut [f64]) {
     let width = gradient.len();
-    let whole = width - width % LANES;
+    let rows = rows_of::<ROWS_ADDED>(group, width);
     let mut m = [0.0; ROWS_ADDED];
     m.copy_from_slice(&multipliers[..ROWS_ADDED]);
-    let mut at = 0;
-    while at < whole {
-        let mut even = load(&gradient[at..]);
+    let (whole, rest) = gradient.as_chunks_mut::<LANES>();
+    for (at, g) in whole.iter_mut().enumerate() {
+        let mut even = *g;
         let mut odd = [0.0; LANES];
         for pair in 0..ROWS_ADDED / 2 {
-            let x = load(&group[2 * pair * width + at..]);
-            let y = load(&group[(2 * pair + 1) * width + at..]);
+            let (x, y) = (rows[2 * pair][at], rows[2 * pair + 1][at]);
             for lane in 0..LANES {
                 even[lane] = multiply_add::<FMA>(m[2 * pair], x[lane], even[lane]);
                 odd[lane] = multiply_add::<FMA>(m[2 * pair + 1], y[lane], odd[lane]);
             }
         }
         for lane in 0..LANES {
-            gradient[at + lane] = even[lane] + odd[lane];
+            g[lane] = even[lane] + odd[lane];
         }
-        at += LANES;
     }
-    for i in whole..width {
+    let first = width - rest.len();
+    for (i, g) in rest.iter_mut().enumerate() {
         for (row, m) in m.iter().enumerate() {
-            gradient[i] = multiply_add::<FMA>(*m, group[row * width + i], gradient[i]);
+            *g = multiply_add::<FMA>(*m, group[row * width + first + i], *g);
         }
     }
 }

@@ -31,6 +31,21 @@ const EXP_COEFFICIENTS: [f64; 14] = [
     1.0,
 ];
 
+/// The coefficients of `atanh(s) / s - 1` from `s^22` down to `s^2`.
+const ATANH_COEFFICIENTS: [f64; 11] = [
+    1.0 / 23.0,
+    1.0 / 21.0,
+    1.0 / 19.0,
+    1.0 / 17.0,
+    1.0 / 15.0,
+    1.0 / 13.0,
+    1.0 / 11.0,
+    1.0 / 9.0,
+    1.0 / 7.0,
+    1.0 / 5.0,
+    1.0 / 3.0,
+];
+
 /// `e^x` for `x <= 0`.
 #[inline(always)]
 pub fn exp_nonpositive<const FMA: bool>(x: f64) -> f64 {
@@ -55,9 +70,9 @@ pub fn ln_1p_unit<const FMA: bool>(x: f64) -> f64 {
     let (numerator, denominator) = if is_large { (x - 1.0, 3.0 + x) } else { (x, 2.0 + x) };
     let s = numerator / denominator;
     let square = s * s;
-    let mut sum = 1.0 / 23.0;
-    for term in 1..=10 {
-        sum = multiply_add::<FMA>(sum, square, 1.0 / (23.0 - 2.0 * f64::from(term)));
+    let mut sum = ATANH_COEFFICIENTS[0];
+    for coefficient in &ATANH_COEFFICIENTS[1..] {
+        sum = multiply_add::<FMA>(sum, square, *coefficient);
     }
     let tail = multiply_add::<FMA>(sum * square, 2.0 * s, 2.0 * s);
     if is_large { tail + LN_2 } else { tail }

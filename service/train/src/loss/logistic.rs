@@ -38,18 +38,24 @@ impl Kernel for Rows<'_> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Rows { labels, weights, margins, losses } = self;
-        let rows = margins.iter_mut().zip(losses).zip(labels);
-        match weights {
-            None => rows.for_each(|((margin, loss), label)| {
-                (*margin, *loss) = row::<FMA>(*margin, *label);
-            }),
-            Some(weights) => rows.zip(weights).for_each(|(((margin, loss), label), weight)| {
-                let (multiplier, unweighted) = row::<FMA>(*margin, *label);
-                let counts = *weight > 0.0;
-                *margin = if counts { weight * multiplier } else { 0.0 };
-                *loss = if counts { weight * unweighted } else { 0.0 };
-            }),
+        // indexed over slices of one length, which is what the compiler turns into vector code; closures are not
+        let num_rows = self.margins.len();
+        let (margins, losses) = (&mut self.margins[..num_rows], &mut self.losses[..num_rows]);
+        let labels = &self.labels[..num_rows];
+        let Some(weights) = self.weights else {
+            for i in 0..num_rows {
+                let (multiplier, loss) = row::<FMA>(margins[i], labels[i]);
+                margins[i] = multiplier;
+                losses[i] = loss;
+            }
+            return;
+        };
+        let weights = &weights[..num_rows];
+        for i in 0..num_rows {
+            let (multiplier, loss) = row::<FMA>(margins[i], labels[i]);
+            let counts = weights[i] > 0.0;
+            margins[i] = if counts { weights[i] * multiplier } else { 0.0 };
+            losses[i] = if counts { weights[i] * loss } else { 0.0 };
         }
     }
 }

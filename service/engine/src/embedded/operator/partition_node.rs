@@ -137,7 +137,7 @@ impl UserDefinedLogicalNodeCore for PartitionNode {
         let schema = self.input.schema();
         let mut needed: Vec<usize> =
             output_columns.iter().copied().filter(|index| *index < schema.fields().len()).collect();
-        for expr in self.expressions() {
+        for expr in UserDefinedLogicalNodeCore::expressions(self) {
             needed.extend(expr.column_refs().into_iter().filter_map(|column| schema.maybe_index_of_column(column)));
         }
         needed.sort_unstable();

@@ -73,7 +73,8 @@ impl Resolution<'_> {
                 if keys.len() > 16 {
                     return Err(Error::Unsupported { feature: format!("cube of {} columns", keys.len()) });
                 }
-                let subset = |bits: usize| (0..keys.len()).filter(|key| bits & (1 << (keys.len() - 1 - key)) != 0);
+                let num_keys = keys.len();
+                let subset = |bits: usize| (0..num_keys).filter(move |key| bits & (1 << (num_keys - 1 - key)) != 0);
                 many((0..1_usize << keys.len()).rev().map(|bits| subset(bits).collect()).collect())
             }
             GroupType::GroupingSets => {
@@ -108,7 +109,7 @@ impl Resolution<'_> {
         let num_keys = resolved.len();
         for (resolved, group) in resolved.iter_mut().zip(&groups) {
             resolved.name.clone_from(&group.name);
-            resolved.column = input.columns.iter().position(|column| Expr::eq(&column.expr(), &resolved.expr));
+            resolved.column = input.columns.iter().position(|column| column.expr() == resolved.expr);
         }
         resolved.extend(self.projection(&expressions, &scope, outer).await?);
         self.aggregated(input, &keys, &sets, resolved, num_keys)

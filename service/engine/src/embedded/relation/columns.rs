@@ -103,7 +103,7 @@ impl Resolution<'_> {
         keep(input, columns)
     }
 
-    pub(super) fn to_schema(&self, message: &proto::ToSchema, input: Frame) -> Result<Frame> {
+    pub(in crate::embedded) fn to_schema(&self, message: &proto::ToSchema, input: Frame) -> Result<Frame> {
         let schema = message.schema.as_ref().ok_or_else(|| missing("schema"))?;
         let schema = data_type::schema_from_proto(schema)?;
         let mut exprs = Vec::new();

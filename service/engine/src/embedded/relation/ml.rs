@@ -17,7 +17,7 @@ use super::build::{keep, project};
 use super::grow::Grow;
 use super::set_operation::shown;
 use super::{Outer, Resolution, over, rows_frame};
-use crate::embedded::extension::Extended;
+use crate::embedded::extension::{Extended, TransformInput};
 use crate::embedded::{Column, ColumnFunction, Frame, TransformStep};
 use crate::{Error, Result};
 
@@ -29,7 +29,10 @@ impl Resolution<'_> {
                 rows_frame(&self.context, schema, batches, self.session.engine().options().target_partitions)
             }
             Extended::Transform { input, plan_transform } => {
-                let input = Grow(Box::pin(self.relation(&input, outer))).await?;
+                let input = match input {
+                    TransformInput::Relation(relation) => Grow(Box::pin(self.relation(&relation, outer))).await?,
+                    TransformInput::Frame(frame) => self.renamed(*frame)?,
+                };
                 let input = shown(input)?;
                 let schema = Schema::new(input.schema().fields().clone());
                 let mut frame = input;

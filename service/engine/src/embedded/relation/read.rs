@@ -43,7 +43,7 @@ impl Resolution<'_> {
     }
 
     /// A view or table by its name.
-    pub(super) async fn table(&self, identifier: &str) -> Result<Frame> {
+    pub(in crate::embedded) async fn table(&self, identifier: &str) -> Result<Frame> {
         let parts = parse_name(identifier)?;
         if let [name] = parts.as_slice()
             && let Some(frame) = self.named_reference(name)

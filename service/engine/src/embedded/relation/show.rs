@@ -17,8 +17,8 @@ impl Resolution<'_> {
         let text = show::show_string(
             &batches,
             &schema,
-            num_rows as usize,
-            message.truncate.max(0) as usize,
+            num_rows,
+            message.truncate,
             message.vertical,
             &self.context.conf,
         )?;
@@ -28,8 +28,7 @@ impl Resolution<'_> {
     pub(super) async fn html_string(&self, message: &proto::HtmlString, input: Frame) -> Result<Frame> {
         let num_rows = message.num_rows.max(0);
         let (batches, schema) = self.first_rows(input, num_rows).await?;
-        let truncate = message.truncate.max(0) as usize;
-        let text = show::html_string(&batches, &schema, num_rows as usize, truncate, &self.context.conf)?;
+        let text = show::html_string(&batches, &schema, num_rows, message.truncate, &self.context.conf)?;
         self.text("html_string", text)
     }
 

@@ -1,0 +1,155 @@
+//! A rank's place in its gang, and the frame of every call: one at a time, signed, with a deadline, and the last one once
+//! something has failed.
+
+use std::{
+    fmt,
+    sync::{Mutex, PoisonError},
+};
+
+use crate::{
+    between_hosts::Leaders,
+    call::Call,
+    control::{Control, notice::Notice},
+    error::{Error, Result},
+    membership::Membership,
+    options::Options,
+    signature::Signature,
+    topology::Topology,
+    transport::{shared_memory::Segment, tcp::Links},
+};
+
+/// The ranks of one generation of a gang, connected.
+///
+/// Calls on one group must be made in the same order on all ranks. They may come from several threads: a call waits
+/// until the one before it has returned. After an error every further call returns the first error.
+///
+/// A rank that has made its last call drops its group, which tells the others that it leaves in good order; a process
+/// that ends without counts as lost by ranks that are still in the call.
+pub struct Group {
+    pub(crate) options: Options,
+    pub(crate) topology: Topology,
+    pub(crate) links: Links,
+    pub(crate) segment: Option<Segment>,
+    control: Control,
+    rank: usize,
+    world_size: usize,
+    generation: u64,
+    /// How many calls were made. Held for the time of a call.
+    calls: Mutex<u64>,
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("rank", &self.rank)
+            .field("world_size", &self.world_size)
+            .field("generation", &self.generation)
+            .field("hosts", &self.topology.hosts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Group {
+    pub(crate) fn new(
+        options: Options,
+        membership: &Membership,
+        topology: Topology,
+        control: Control,
+        links: Links,
+        segment: Option<Segment>,
+    ) -> Group {
+        Group {
+            options,
+            topology,
+            links,
+            segment,
+            control,
+            rank: membership.rank,
+            world_size: membership.world_size,
+            generation: membership.generation,
+            calls: Mutex::new(0),
+        }
+    }
+
+    /// A gang of one rank, of generation 0: its calls return what a gang of equals would.
+    pub fn single() -> Group {
+        Group {
+            options: Options::default(),
+            topology: Topology::alone(),
+            links: Links::none(),
+            segment: None,
+            control: Control::new(0, 1),
+            rank: 0,
+            world_size: 1,
+            generation: 0,
+            calls: Mutex::new(0),
+        }
+    }
+
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub fn world_size(&self) -> usize {
+        self.world_size
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Ends the gang, from any thread: blocked and later calls on all ranks return `Aborted`, unless something else
+    /// failed first.
+    pub fn abort(&self, reason: &str) {
+        self.control.fail(Error::Aborted { reason: reason.to_string() });
+    }
+
+    /// Makes one call. Whatever goes wrong in it ends the gang.
+    pub(crate) fn run<R>(&self, signature: Signature, body: impl FnOnce(&Call<'_>) -> Result<R>) -> Result<R> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = self.control.failure() {
+            return Err(error);
+        }
+        *calls += 1;
+        let signature = Signature { generation: self.generation, sequence: *calls, ..signature };
+        let _unwound = Unwound(&self.control);
+        body(&Call::new(signature, &self.control, self.options.timeout)).map_err(|error| self.control.fail(error))
+    }
+
+    /// The leaders of the hosts; `None` if there is one host only.
+    pub(crate) fn leaders(&self) -> Option<Leaders<'_>> {
+        (self.topology.hosts.len() > 1).then(|| Leaders {
+            links: &self.links,
+            ranks: self.topology.leaders(),
+            host: self.topology.host,
+            chunk_bytes: self.options.chunk_bytes,
+        })
+    }
+
+    pub(crate) fn check_root(&self, root: usize) -> Result<()> {
+        if root < self.world_size {
+            return Ok(());
+        }
+        Err(Error::RootOutOfRange { root, world_size: self.world_size })
+    }
+}
+
+/// Ends the gang if a call panics: the ranks are out of step then.
+struct Unwound<'g>(&'g Control);
+
+impl Drop for Unwound<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(Error::Aborted { reason: "a rank panicked within a call".into() });
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let calls = *self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.control.failure().is_none() {
+            self.control.tell_all(&Notice::Leaving { calls });
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Relations resolved and run, from hand-built messages.

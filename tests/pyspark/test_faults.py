@@ -1,0 +1,218 @@
+"""What must fail, fails soon, says why, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.ml.classification import LogisticRegression
+from pyspark.ml.feature import VectorAssembler
+from pyspark.ml.linalg import Vectors
+from pyspark.sql import functions as F
+
+import data
+from conftest import SLOTS
+from test_training import assembled
+
+
+@pytest.fixture
+def small(spark):
+    return assembled(spark, data.breast_cancer())
+
+
+@pytest.fixture
+def large(spark):
+    """Data on which a fit takes long enough to be disturbed."""
+    columns = [F.rand(seed=i).alias(f"x{i}") for i in range(20)]
+    frame = spark.range(400_000).select(*columns, (F.rand(seed=99) > 0.5).cast("int").alias("label"))
+    return VectorAssembler(inputCols=[f"x{i}" for i in range(20)], outputCol="features").transform(frame)
+
+
+def slow_fit(frame):
+    return LogisticRegression(maxIter=100_000, tol=0.0).fit(frame)
+
+
+class Background:
+    """Runs a call on a thread and keeps what came of it."""
+
+    def __init__(self, call):
+        self.error: BaseException | None = None
+        self.result = None
+        self.ended_at = 0.0
+        self.thread = threading.Thread(target=self._run, args=(call,), daemon=True)
+        self.thread.start()
+
+    def _run(self, call):
+        try:
+            self.result = call()
+        except BaseException as error:
+            self.error = error
+        self.ended_at = time.monotonic()
+
+    def wait(self, timeout_s: float) -> BaseException | None:
+        self.thread.join(timeout_s)
+        assert not self.thread.is_alive(), f"still running after {timeout_s} s"
+        return self.error
+
+
+def test_more_ranks_than_slots_are_refused_at_once(spark, server, small):
+    spark.conf.set("spark.phalanx.workers", str(SLOTS + 1))
+    started = time.monotonic()
+    with pytest.raises(PySparkException) as error:
+        LogisticRegression().fit(small)
+    assert time.monotonic() - started < 5
+    assert f"{SLOTS + 1}" in str(error.value) and f"{SLOTS}" in str(error.value)
+    assert server.ranks() == []
+    spark.conf.set("spark.phalanx.workers", "2")
+    LogisticRegression(maxIter=3).fit(small)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_dead_rank_fails_its_fit_with_the_cause(spark, server, small, large, how):
+    fit = Background(lambda: slow_fit(large))
+    ranks = server.wait_for_ranks(2, 20)
+    time.sleep(1.5)
+    killed_at = time.monotonic()
+    os.kill(ranks[1].pid, how)
+    error = fit.wait(15)
+    assert isinstance(error, PySparkException), error
+    assert fit.ended_at - killed_at < 10
+    text = str(error)
+    assert ("signal 9" in text) if how == signal.SIGKILL else ("no sign of life" in text), text
+    server.wait_for_ranks(0)
+    LogisticRegression(maxIter=3).fit(small)
+
+
+def test_interrupt_stops_a_fit(spark, server, large):
+    fit = Background(lambda: slow_fit(large))
+    server.wait_for_ranks(2, 20)
+    time.sleep(1.0)
+    interrupted_at = time.monotonic()
+    assert spark.interruptAll()
+    error = fit.wait(10)
+    assert fit.ended_at - interrupted_at < 5
+    assert "OPERATION_CANCELED" in str(error)
+    server.wait_for_ranks(0, 5)
+
+
+def test_interrupt_by_tag_spares_other_operations(spark, server, large, small):
+    def tagged():
+        spark.addTag("doomed")
+        return slow_fit(large)
+
+    fit = Background(tagged)
+    server.wait_for_ranks(2, 20)
+    time.sleep(0.5)
+    other = Background(lambda: LogisticRegression(maxIter=5).fit(small))
+    spark.interruptTag("doomed")
+    assert "OPERATION_CANCELED" in str(fit.wait(10))
+    assert other.wait(30) is None
+
+
+def test_a_client_that_goes_away_leaves_no_rank_for_long(server):
+    """The session ends with the client's release, and its fit with it."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.remote(server.remote).create()
+    session.conf.set("spark.phalanx.workers", "2")
+    columns = [F.rand(seed=i).alias(f"x{i}") for i in range(20)]
+    frame = session.range(400_000).select(*columns, (F.rand(seed=9) > 0.5).cast("int").alias("label"))
+    frame = VectorAssembler(inputCols=[f"x{i}" for i in range(20)], outputCol="features").transform(frame)
+    fit = Background(lambda: slow_fit(frame))
+    server.wait_for_ranks(2, 20)
+    session.stop()
+    server.wait_for_ranks(0, 10)
+    fit.wait(30)
+
+
+def test_thirty_fits_leave_nothing_behind(spark, server, small):
+    estimator = LogisticRegression(maxIter=2)
+    estimator.fit(small)
+    server.wait_for_ranks(0)
+    files, shared = server.open_files(), set(os.listdir("/dev/shm"))
+    for _ in range(30):
+        estimator.fit(small)
+    server.wait_for_ranks(0)
+    assert server.open_files() <= files + 4
+    assert set(os.listdir("/dev/shm")) <= shared
+
+
+def test_four_jobs_at_once_all_end(spark, server, small):
+    fits = [Background(lambda: LogisticRegression(maxIter=5).fit(small)) for _ in range(4)]
+    for fit in fits:
+        assert fit.wait(60) is None
+    server.wait_for_ranks(0)
+
+
+def test_progress_moves_while_a_fit_runs(spark, small, large):
+    seen = []
+
+    def handler(stages, inflight_tasks, operation_id, done):
+        seen.append([(stage.num_completed_tasks, stage.num_tasks) for stage in stages])
+
+    spark.registerProgressHandler(handler)
+    try:
+        LogisticRegression(maxIter=300, tol=0.0).fit(large)
+    finally:
+        spark.removeProgressHandler(handler)
+    completed = [stages[0][0] for stages in seen if stages]
+    assert len(set(completed)) > 2 and completed == sorted(completed), completed
+    assert any(stages and stages[0][1] == 300 for stages in seen)
+
+
+def labelled(spark, labels):
+    rows = [(label, Vectors.dense(float(i), -float(i))) for i, label in enumerate(labels)]
+    return spark.createDataFrame(rows, ["label", "features"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [([0.0, 0.5, 1.0], "0.5"), ([0.0, -1.0, 1.0], "-1"), ([0.0, 1.0, float("nan")], "(?i)nan")],
+)
+def test_labels_that_are_no_classes_are_named(spark, labels, expected):
+    with pytest.raises(PySparkException, match=expected):
+        LogisticRegression().fit(labelled(spark, labels))
+    assert spark.range(1).count() == 1
+
+
+def test_a_missing_features_column_is_named(spark, small):
+    with pytest.raises(PySparkException, match="featurez"):
+        LogisticRegression(featuresCol="featurez").fit(small)
+
+
+def test_an_empty_table_is_refused(spark, small):
+    with pytest.raises(PySparkException):
+        LogisticRegression().fit(small.filter("label > 5"))
+    assert spark.range(1).count() == 1
+
+
+def test_vectors_of_two_sizes_are_refused(spark):
+    rows = [(0.0, Vectors.dense(1.0)), (1.0, Vectors.dense(1.0, 2.0))]
+    with pytest.raises(PySparkException, match="size|length|dimension"):
+        LogisticRegression().fit(spark.createDataFrame(rows, ["label", "features"]))
+
+
+def test_nulls_and_nan_in_an_assembler(spark):
+    frame = spark.createDataFrame([(1.0, 1.0), (None, 2.0), (3.0, float("nan"))], "a double, b double")
+    make = lambda how: VectorAssembler(inputCols=["a", "b"], outputCol="v", handleInvalid=how)  # noqa: E731
+    with pytest.raises(PySparkException, match="Encountered null while assembling a row"):
+        make("error").transform(frame).collect()
+    assert make("skip").transform(frame).count() == 1
+    kept = [row.v for row in make("keep").transform(frame).collect()]
+    assert len(kept) == 3 and kept[1][1] == 2.0 and kept[1][0] != kept[1][0]
+
+
+def test_an_operator_that_is_not_there_is_refused_by_name(spark, small):
+    from pyspark.ml.classification import GBTClassifier
+
+    with pytest.raises(PySparkException, match="GBTClassifier"):
+        GBTClassifier().fit(small)
+
+
+def test_a_param_out_of_range_is_named(spark, small):
+    with pytest.raises(PySparkException, match="regParam"):
+        LogisticRegression(regParam=-1.0).fit(small)
