@@ -4,15 +4,18 @@ use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::embedded::session::Engine;
-use engine::flight::PartitionServer;
+use engine::embedded::Engine;
+use engine::flight::{FRAME_BYTES, PartitionServer, WINDOW_BYTES};
 use gang::ProcessLauncher;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::server::TcpIncoming;
 use tracing::info;
 
 use crate::config::{Config, ServeArgs};
+
+/// A partition waits this long for its rank; a fit that ends earlier takes its partitions with it.
+const TICKET_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -39,7 +42,7 @@ async fn serve(config: Config) -> Result<(), BoxError> {
         ..gang::Options::default()
     };
     let gang = gang::Service::new(gang_options, Arc::new(ProcessLauncher::this_executable(Vec::new())?));
-    let partitions = PartitionServer::new();
+    let partitions = PartitionServer::new(TICKET_LIFE);
     let services = Arc::new(connect::Services {
         engine: engine(&config)?,
         gang: gang.handle(),
@@ -52,10 +55,14 @@ async fn serve(config: Config) -> Result<(), BoxError> {
     let until_stopped = |mut stopped: watch::Receiver<bool>| async move {
         let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
     };
+    let incoming = TcpIncoming::from(internal).with_nodelay(Some(true));
     let internal_server = tonic::transport::Server::builder()
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .max_frame_size(FRAME_BYTES)
         .add_service(gang.grpc())
         .add_service(partitions.service())
-        .serve_with_incoming_shutdown(TcpListenerStream::new(internal), until_stopped(stopped.clone()));
+        .serve_with_incoming_shutdown(incoming, until_stopped(stopped.clone()));
     let internal_server = tokio::spawn(internal_server);
     let gang = tokio::spawn(gang.run(until_stopped(stopped.clone())));
 
@@ -70,7 +77,7 @@ async fn serve(config: Config) -> Result<(), BoxError> {
 
 fn engine(config: &Config) -> engine::Result<Arc<Engine>> {
     let memory = config.query_memory_bytes_max;
-    Engine::new(engine::embedded::session::Options {
+    Engine::new(engine::embedded::engine::Options {
         target_partitions: config.query_partitions,
         memory_limit_bytes: (memory > 0).then_some(memory),
         spill_dir: None,

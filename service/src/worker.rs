@@ -8,6 +8,7 @@ use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use collective::{Address, Group, Listener, Membership};
 use connect::PartitionAddress;
+use engine::flight::Ticket;
 use futures::StreamExt;
 use gang::{Assignment, Cancellation, Failure, Member, MemberOptions, Reporter};
 use tokio::runtime::Runtime;
@@ -26,14 +27,26 @@ pub fn run() -> Result<(), BoxError> {
     tch::set_num_threads(1);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let options = MemberOptions::from_env()?;
+    loop {
+        let has_succeeded = serve_one_gang(&runtime, options.clone())?;
+        // only a process whose last program ended well is fit for another
+        if !(has_succeeded && options.reusable) {
+            return Ok(());
+        }
+    }
+}
+
+/// Joins a gang and serves it to its end. Returns whether the rank program succeeded.
+fn serve_one_gang(runtime: &Runtime, options: MemberOptions) -> Result<bool, BoxError> {
     let listener = Listener::bind(std::net::IpAddr::from([127, 0, 0, 1]))?;
     let address = listener.address().to_string();
     let (member, assignment) = runtime.block_on(Member::join(options, address))?;
     let reporter = member.reporter();
     let cancellation = member.cancellation();
-    let result = run_program(&runtime, listener, &assignment, reporter, cancellation);
+    let result = run_program(runtime, listener, &assignment, reporter, cancellation);
+    let has_succeeded = result.is_ok();
     runtime.block_on(member.finish(result.map(Bytes::from).map_err(failure)))?;
-    Ok(())
+    Ok(has_succeeded)
 }
 
 /// Runs the rank program on this thread, while the runtime reads the partition and hears of a cancel.
@@ -87,9 +100,9 @@ fn open_partition(runtime: &Runtime, address: &[u8]) -> train::Result<(arrow::da
     let partition = |source: BoxError| train::Error::Partition { source };
     let address: PartitionAddress = serde_json::from_slice(address).map_err(|source| partition(source.into()))?;
     let mut stream = runtime
-        .block_on(engine::flight::fetch(&address.uri, &address.ticket))
+        .block_on(engine::flight::fetch(&address.uri, &Ticket::from(address.ticket)))
         .map_err(|source| partition(source.into()))?;
-    let schema = stream.schema();
+    let schema = Arc::clone(stream.schema());
     let (sender, receiver) = mpsc::channel(RECORD_BATCHES_READ_AHEAD);
     runtime.spawn(async move {
         while let Some(record_batch) = stream.next().await {

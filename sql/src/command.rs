@@ -1,9 +1,9 @@
 //! Statements that are no queries, told apart by their first words.
 
+use spark_connect_proto::Relation;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
-use spark_connect_proto::Relation;
 
 use crate::Parameters;
 use crate::error::Error;
@@ -126,13 +126,7 @@ impl Command<'_> {
         }
         self.syntax(|parser| {
             parser.advance_token();
-            let names = parser.parse_comma_separated(|parser| {
-                let name = parser.parse_identifier()?.value;
-                if parser.parse_keyword(Keyword::COMMENT) {
-                    parser.parse_literal_string()?;
-                }
-                Ok(name)
-            })?;
+            let names = parser.parse_comma_separated(|parser| Ok(parser.parse_identifier()?.value))?;
             parser.expect_token(&Token::RParen)?;
             Ok(names)
         })
@@ -150,11 +144,8 @@ impl Command<'_> {
             let if_not_exists = self.optional(&["IF", "NOT", "EXISTS"]);
             let name = self.name()?;
             let columns = self.column_names()?;
-            if self.optional(&["COMMENT"]) {
-                self.string()?;
-            }
-            if self.optional(&["USING"]) {
-                return Err(Error::Unsupported { statement: "CREATE TEMPORARY VIEW USING".into() });
+            if let Some(clause @ ("COMMENT" | "USING" | "TBLPROPERTIES")) = self.peek_word().as_deref() {
+                return Err(Error::Unsupported { statement: format!("CREATE TEMPORARY VIEW {clause}") });
             }
             self.words(&["AS"])?;
             let query = self.relation()?;
@@ -235,7 +226,7 @@ impl Command<'_> {
                     }
                     _ => parser.parse_object_name(false)?.to_string(),
                 };
-                parser.consume_token(&Token::Eq);
+                let _ = parser.consume_token(&Token::Eq);
                 let token = parser.next_token();
                 let value = match token.token {
                     Token::SingleQuotedString(value) | Token::Number(value, _) => value,
@@ -254,8 +245,6 @@ impl Command<'_> {
         let overwrite = self.optional(&["OVERWRITE"]);
         if !overwrite {
             self.words(&["INTO"])?;
-        } else if self.optional(&["INTO"]) {
-            // `INSERT OVERWRITE INTO` is not Spark's, but says the same.
         }
         self.optional(&["TABLE"]);
         if matches!(self.peek_word().as_deref(), Some("DIRECTORY" | "LOCAL")) {
@@ -413,7 +402,10 @@ impl Command<'_> {
                 break;
             }
         }
-        if self.peek_word().is_some_and(|word| !matches!(word.as_str(), "SELECT" | "WITH" | "VALUES" | "FROM" | "TABLE")) {
+        if self
+            .peek_word()
+            .is_some_and(|word| !matches!(word.as_str(), "SELECT" | "WITH" | "VALUES" | "FROM" | "TABLE"))
+        {
             return Err(Error::Unsupported { statement: "EXPLAIN of other than a query".into() });
         }
         Ok(Statement::Explain { mode, query: self.relation()? })

@@ -138,17 +138,21 @@ impl Dialect for SparkDialect {
         match &parser.peek_token_ref().token {
             Token::Tilde => {
                 parser.advance_token();
-                Some(parser.parse_subexpr(TIMES).map(|expr| Expr::UnaryOp {
-                    op: UnaryOperator::BitwiseNot,
-                    expr: Box::new(expr),
-                }))
+                Some(
+                    parser
+                        .parse_subexpr(TIMES)
+                        .map(|expr| Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: Box::new(expr) }),
+                )
             }
             Token::Word(word) if word.quote_style.is_none() => {
                 let name = word.value.to_ascii_uppercase();
                 let next = parser.peek_nth_token_ref(1).token.clone();
                 match (name.as_str(), next) {
                     ("CAST" | "TRY_CAST", Token::LParen) => Some(parse_cast(parser, name == "TRY_CAST")),
-                    ("DATE" | "TIMESTAMP" | "TIMESTAMP_NTZ" | "TIMESTAMP_LTZ" | "TIME", Token::SingleQuotedString(_)) => {
+                    (
+                        "DATE" | "TIMESTAMP" | "TIMESTAMP_NTZ" | "TIMESTAMP_LTZ" | "TIME",
+                        Token::SingleQuotedString(_),
+                    ) => {
                         parser.advance_token();
                         Some(parser.parse_value().map(|value| {
                             let data_type = DataType::Custom(ObjectName::from(vec![Ident::new(name)]), vec![]);
@@ -157,7 +161,11 @@ impl Dialect for SparkDialect {
                     }
                     (
                         "INTERVAL",
-                        Token::SingleQuotedString(_) | Token::Number(..) | Token::Minus | Token::Plus | Token::Placeholder(_),
+                        Token::SingleQuotedString(_)
+                        | Token::Number(..)
+                        | Token::Minus
+                        | Token::Plus
+                        | Token::Placeholder(_),
                     ) => Some(parse_interval(parser)),
                     _ => None,
                 }
@@ -303,7 +311,10 @@ pub(crate) fn type_text(parser: &mut Parser<'_>) -> Result<String, ParserError> 
         }
         // Words stand apart (`a int`); around brackets and colons no space is needed.
         let needs_space = matches!(token.token, Token::Word(_) | Token::SingleQuotedString(_))
-            && text.chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '`' | ')' | '>' | '\''));
+            && text
+                .chars()
+                .next_back()
+                .is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '`' | ')' | '>' | '\''));
         if needs_space {
             text.push(' ');
         }
@@ -382,7 +393,6 @@ fn interval_unit(parser: &mut Parser<'_>) -> Option<&'static str> {
 pub(crate) fn unit_name(word: &str) -> Option<&'static str> {
     let lower = word.to_ascii_lowercase();
     let singular = lower.strip_suffix('s').unwrap_or(&lower);
-    const UNITS: [&str; 9] =
-        ["year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"];
+    const UNITS: [&str; 9] = ["year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"];
     UNITS.into_iter().find(|unit| *unit == singular)
 }

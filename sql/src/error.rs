@@ -50,6 +50,9 @@ pub enum Error {
     /// Alias lists or rows whose lengths differ.
     #[error("{what} has {found} columns, but {expected} were expected")]
     ColumnCount { what: String, found: usize, expected: usize },
+    /// The machine gave no thread to parse on.
+    #[error("the parsing thread could not be started: {reason}")]
+    NoThread { reason: String },
     /// Nesting beyond what the server processes.
     #[error("the statement is nested deeper than {limit} levels")]
     TooDeep { limit: usize },

@@ -1,22 +1,20 @@
 //! Expressions of the syntax tree to expression messages.
 
-use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, Expr, Ident, LambdaFunction,
-    OneOrManyWithParens, Query, Subscript, TrimWhereField, UnaryOperator, Value,
-};
 use spark_connect_proto::expression::cast::EvalMode;
 use spark_connect_proto::expression::{self as ex, ExprType};
 use spark_connect_proto::subquery_expression::SubqueryType;
 use spark_connect_proto::{Expression, SubqueryExpression};
+use sqlparser::ast::{
+    AccessExpr, BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, Expr, Ident, LambdaFunction,
+    OneOrManyWithParens, Query, Subscript, TrimWhereField, UnaryOperator, Value,
+};
 
 use crate::dialect::unit_name;
 use crate::error::{Error, unsupported};
 use crate::identifier::{object_parts, quote_parts};
-use crate::message::{
-    balanced, boolean, cast, column, expression, extract, function, integer, null, star, string,
-};
+use crate::message::{balanced, boolean, cast, column, expression, extract, function, integer, null, star, string};
 use crate::translator::Translator;
-use crate::{interval, literal};
+use crate::{DEPTH_MAX, interval, literal};
 
 impl Translator<'_> {
     pub fn expression(&mut self, expr: &Expr) -> Result<Expression, Error> {
@@ -40,6 +38,7 @@ impl Translator<'_> {
     fn expression_inner(&mut self, expr: &Expr) -> Result<Expression, Error> {
         match expr {
             Expr::Identifier(ident) => Ok(self.name(std::slice::from_ref(ident))),
+            Expr::CompoundIdentifier(parts) if parts.len() > DEPTH_MAX => Err(Error::TooDeep { limit: DEPTH_MAX }),
             Expr::CompoundIdentifier(parts) => Ok(self.name(parts)),
             Expr::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain),
             Expr::Nested(inner) => self.expression(inner),
@@ -126,7 +125,7 @@ impl Translator<'_> {
             Expr::QualifiedWildcard(name, _) => Ok(star(Some(format!("{}.*", quote_parts(&object_parts(name)?))))),
             Expr::Extract { field, expr, .. } => {
                 let value = self.expression(expr)?;
-                Ok(function("extract", vec![string(field.to_string()), value]))
+                Ok(function("extract", vec![string(field.to_string().to_ascii_lowercase()), value]))
             }
             Expr::Ceil { expr, field } => self.ceil_or_floor("ceil", expr, field),
             Expr::Floor { expr, field } => self.ceil_or_floor("floor", expr, field),
@@ -195,11 +194,16 @@ impl Translator<'_> {
             return function(&first.value, Vec::new());
         }
         let parts: Vec<&str> = idents.iter().map(|ident| ident.value.as_str()).collect();
-        let is_view = !fields.is_empty() && self.scope().views.iter().any(|view| view.eq_ignore_ascii_case(&first.value));
+        let is_view =
+            !fields.is_empty() && self.scope().views.iter().any(|view| view.eq_ignore_ascii_case(&first.value));
         column(if is_view { &parts[1..] } else { &parts[..] })
     }
 
     fn access(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Expression, Error> {
+        // Each access is a level of the message.
+        if chain.len() > DEPTH_MAX {
+            return Err(Error::TooDeep { limit: DEPTH_MAX });
+        }
         let mut chain = chain;
         // Names in front belong to the column: `t.s.f[0]` takes element 0 of the column `t.s.f`.
         let mut idents = match root {
@@ -207,7 +211,9 @@ impl Translator<'_> {
             Expr::CompoundIdentifier(idents) => idents.clone(),
             _ => Vec::new(),
         };
-        while let (false, Some((AccessExpr::Dot(Expr::Identifier(ident)), rest))) = (idents.is_empty(), chain.split_first()) {
+        while let (false, Some((AccessExpr::Dot(Expr::Identifier(ident)), rest))) =
+            (idents.is_empty(), chain.split_first())
+        {
             idents.push(ident.clone());
             chain = rest;
         }

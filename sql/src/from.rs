@@ -1,15 +1,15 @@
 //! FROM: tables, derived tables, table functions, joins, samples, PIVOT and UNPIVOT.
 
-use sqlparser::ast::{
-    Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, NullInclusion,
-    PivotValueSource, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleUnit, TableWithJoins, Value,
-};
 use spark_connect_proto as proto;
 use spark_connect_proto::aggregate::GroupType;
 use spark_connect_proto::expression::ExprType;
 use spark_connect_proto::join::JoinType;
 use spark_connect_proto::relation::RelType;
 use spark_connect_proto::{Expression, Relation};
+use sqlparser::ast::{
+    Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, NullInclusion,
+    PivotValueSource, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleUnit, TableWithJoins, Value,
+};
 
 use crate::columns::{integer_literal, output_columns};
 use crate::error::{Error, unsupported};
@@ -24,7 +24,10 @@ pub const NATURAL_JOIN: &str = "__phalanx_natural_join";
 
 impl Translator<'_> {
     /// The product of the list after FROM; a SELECT without one reads a single row without columns.
-    pub fn from_clause(&mut self, tables: &[TableWithJoins]) -> Result<Relation, Error> {
+    pub fn table_list(&mut self, tables: &[TableWithJoins]) -> Result<Relation, Error> {
+        if tables.len() > crate::DEPTH_MAX {
+            return Err(Error::TooDeep { limit: crate::DEPTH_MAX });
+        }
         let mut product: Option<Relation> = None;
         for table in tables {
             product = Some(match product {
@@ -174,7 +177,12 @@ impl Translator<'_> {
         for argument in args {
             match argument {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => arguments.push(self.expression(expr)?),
-                other => return unsupported(format!("the argument {} of the table function {name}", brief(&other.to_string()))),
+                other => {
+                    return unsupported(format!(
+                        "the argument {} of the table function {name}",
+                        brief(&other.to_string())
+                    ));
+                }
             }
         }
         let rows = if name.eq_ignore_ascii_case("range") {
@@ -242,7 +250,7 @@ impl Translator<'_> {
         values: &PivotValueSource,
     ) -> Result<Relation, Error> {
         let Some(columns) = output_columns(&input) else {
-            return unsupported("PIVOT over an input whose columns are not listed: select them by name in a subquery");
+            return unsupported("PIVOT over an input that does not list its columns by name");
         };
         let ([pivot_column], PivotValueSource::List(values)) = (value_column, values) else {
             return unsupported("PIVOT over several columns or without a list of values");
@@ -304,7 +312,7 @@ impl Translator<'_> {
         includes_nulls: bool,
     ) -> Result<Relation, Error> {
         let Some(all) = output_columns(&input) else {
-            return unsupported("UNPIVOT over an input whose columns are not listed: select them by name in a subquery");
+            return unsupported("UNPIVOT over an input that does not list its columns by name");
         };
         let Expr::Identifier(value) = value else { return unsupported("UNPIVOT into several value columns") };
         let mut values = Vec::new();

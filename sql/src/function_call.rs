@@ -1,19 +1,20 @@
 //! Function calls: DISTINCT, FILTER, WITHIN GROUP, IGNORE NULLS, named arguments and windows.
 
-use sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-    NullTreatment, OrderByExpr, Value, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
-};
 use spark_connect_proto::expression::sort_order::{NullOrdering, SortDirection};
 use spark_connect_proto::expression::window::window_frame::{FrameBoundary, FrameType, frame_boundary::Boundary};
 use spark_connect_proto::expression::{self as ex, ExprType};
 use spark_connect_proto::{Expression, NamedArgumentExpression};
+use sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+    NullTreatment, OrderByExpr, Value, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+};
 
 use crate::aggregate::skips_nulls;
 use crate::error::{Error, unsupported};
 use crate::expression::one;
+use crate::grouping::single_part;
 use crate::identifier::{object_parts, quote_parts};
-use crate::message::{boolean, expression, function, star};
+use crate::message::{boolean, expression, function, star, string};
 use crate::translator::Translator;
 
 /// Functions whose `IGNORE NULLS` is a second argument of true, as pyspark sends it.
@@ -49,9 +50,11 @@ impl Translator<'_> {
             }
             arguments.push(boolean(true));
         }
+        let name = unit_call(name, &mut arguments);
         if name.eq_ignore_ascii_case("count") && !is_distinct {
             for argument in &mut arguments {
-                if matches!(&argument.expr_type, Some(ExprType::UnresolvedStar(star)) if star.unparsed_target.is_none()) {
+                if matches!(&argument.expr_type, Some(ExprType::UnresolvedStar(star)) if star.unparsed_target.is_none())
+                {
                     *argument = one();
                 }
             }
@@ -109,7 +112,9 @@ impl Translator<'_> {
         match argument {
             FunctionArgExpr::Expr(expr) => self.expression(expr),
             FunctionArgExpr::Wildcard => Ok(star(None)),
-            FunctionArgExpr::QualifiedWildcard(name) => Ok(star(Some(format!("{}.*", quote_parts(&object_parts(name)?))))),
+            FunctionArgExpr::QualifiedWildcard(name) => {
+                Ok(star(Some(format!("{}.*", quote_parts(&object_parts(name)?)))))
+            }
             other => unsupported(format!("the argument {other}")),
         }
     }
@@ -148,9 +153,7 @@ impl Translator<'_> {
     /// FILTER as a null in place of the first argument where the condition does not hold.
     fn filter_arguments(name: &str, arguments: &mut [Expression], condition: Expression) -> Result<(), Error> {
         match arguments.first_mut() {
-            Some(first)
-                if skips_nulls(name) && !matches!(first.expr_type, Some(ExprType::UnresolvedStar(_))) =>
-            {
+            Some(first) if skips_nulls(name) && !matches!(first.expr_type, Some(ExprType::UnresolvedStar(_))) => {
                 let value = std::mem::take(first);
                 *first = function("when", vec![condition, value]);
                 Ok(())
@@ -224,10 +227,7 @@ impl Translator<'_> {
                         Expr::UnaryOp { op: sqlparser::ast::UnaryOperator::Minus, expr: value.clone() }
                     }
                     Expr::UnaryOp { op: sqlparser::ast::UnaryOperator::Minus, expr } => expr.as_ref().clone(),
-                    other => Expr::UnaryOp {
-                        op: sqlparser::ast::UnaryOperator::Minus,
-                        expr: Box::new(other.clone()),
-                    },
+                    other => Expr::UnaryOp { op: sqlparser::ast::UnaryOperator::Minus, expr: Box::new(other.clone()) },
                 };
                 Boundary::Value(Box::new(self.expression(&negative)?))
             }
@@ -241,10 +241,30 @@ impl Translator<'_> {
     }
 }
 
+/// `date_add(DAY, 1, d)` and its kind: the unit is a word, which the function of pyspark takes as a string.
+fn unit_call(name: String, arguments: &mut [Expression]) -> String {
+    let written = match name.to_ascii_lowercase().as_str() {
+        "dateadd" | "date_add" | "timestampadd" => "timestampadd",
+        "datediff" | "date_diff" | "timestampdiff" => "timestampdiff",
+        _ => return name,
+    };
+    match arguments {
+        [unit, _, _] => match single_part(unit) {
+            Some(word) => {
+                *unit = string(word);
+                written.to_string()
+            }
+            None => name,
+        },
+        _ => name,
+    }
+}
+
 /// A sort key; nulls come first when ascending and last when descending, unless told.
 pub(crate) fn sort_order(child: Expression, ascending: Option<bool>, nulls_first: Option<bool>) -> ex::SortOrder {
     let ascending = ascending.unwrap_or(true);
     let direction = if ascending { SortDirection::Ascending } else { SortDirection::Descending };
-    let nulls = if nulls_first.unwrap_or(ascending) { NullOrdering::SortNullsFirst } else { NullOrdering::SortNullsLast };
+    let nulls =
+        if nulls_first.unwrap_or(ascending) { NullOrdering::SortNullsFirst } else { NullOrdering::SortNullsLast };
     ex::SortOrder { child: Some(Box::new(child)), direction: direction as i32, null_ordering: nulls as i32 }
 }

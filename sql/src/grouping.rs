@@ -3,12 +3,12 @@
 //! An Aggregate message gives out its groups and its aggregate calls under hidden names; whatever else a query makes of
 //! them stands in a projection above it, so that a resolver never has to take an expression apart.
 
-use sqlparser::ast::{Expr, GroupByExpr, GroupByWithModifier};
 use spark_connect_proto as proto;
 use spark_connect_proto::aggregate::{GroupType, GroupingSets};
 use spark_connect_proto::expression::ExprType;
 use spark_connect_proto::relation::RelType;
 use spark_connect_proto::{Expression, Relation};
+use sqlparser::ast::{Expr, GroupByExpr, GroupByWithModifier};
 
 use crate::aggregate::{contains_aggregate, is_aggregate_call};
 use crate::columns::{integer_literal, nth};
@@ -21,6 +21,8 @@ use crate::translator::Translator;
 use crate::tree::{children, map_children, map_window_inputs};
 
 const GROUPING_SETS_MAX: usize = 4096;
+/// Items that build on earlier items twice double at each step.
+const EXPANSIONS_MAX: usize = 10_000;
 
 /// The groups and the aggregate calls of one query, each with the hidden name it is given out under.
 #[derive(Debug, Default)]
@@ -28,6 +30,8 @@ pub(crate) struct Grouped {
     groups: Vec<(Expression, String)>,
     calls: Vec<(Expression, String)>,
     kind: Kind,
+    /// How many times an item stood in for its alias.
+    expansions: usize,
 }
 
 #[derive(Debug, Default)]
@@ -139,7 +143,12 @@ impl Grouped {
         Ok(())
     }
 
-    fn sets(&mut self, t: &mut Translator<'_>, sets: &[Vec<Expr>], items: &[Item]) -> Result<Vec<Vec<Expression>>, Error> {
+    fn sets(
+        &mut self,
+        t: &mut Translator<'_>,
+        sets: &[Vec<Expr>],
+        items: &[Item],
+    ) -> Result<Vec<Vec<Expression>>, Error> {
         sets.iter().map(|set| set.iter().map(|expr| self.add_element(t, expr, items)).collect()).collect()
     }
 
@@ -157,7 +166,9 @@ impl Grouped {
             let named = items.iter().find(|item| item.names.len() == 1 && item.names[0].eq_ignore_ascii_case(&name));
             let reads_it = |expr: &Expression| {
                 crate::tree::any(expr, &mut |expr| {
-                    attribute_parts(expr).and_then(|mut parts| parts.pop()).is_some_and(|part| part.eq_ignore_ascii_case(&name))
+                    attribute_parts(expr)
+                        .and_then(|mut parts| parts.pop())
+                        .is_some_and(|part| part.eq_ignore_ascii_case(&name))
                 })
             };
             if let Some(item) = named.filter(|item| !contains_aggregate(&item.expr) && !reads_it(&item.expr)) {
@@ -207,7 +218,11 @@ impl Grouped {
         if let Some(name) = single_part(&expr) {
             let named = |item: &Item| item.names.len() == 1 && item.names[0].eq_ignore_ascii_case(&name);
             return match earlier.iter().position(named) {
-                Some(at) => t.nested(|t| self.rewrite(t, earlier[at].expr.clone(), &earlier[..at])),
+                Some(_) if self.expansions >= EXPANSIONS_MAX => Err(Error::TooLarge { limit: EXPANSIONS_MAX }),
+                Some(at) => {
+                    self.expansions += 1;
+                    t.nested(|t| self.rewrite(t, earlier[at].expr.clone(), &earlier[..at]))
+                }
                 None => Ok(expr),
             };
         }

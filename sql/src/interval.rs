@@ -33,7 +33,7 @@ pub(crate) fn from_units(pairs: &[(String, &'static str)]) -> Result<Expression,
 pub(crate) fn from_text(text: &str) -> Result<Expression, Error> {
     let lower = text.trim().to_ascii_lowercase();
     let words: Vec<&str> = lower.strip_prefix("interval").unwrap_or(&lower).split_whitespace().collect();
-    if words.is_empty() || words.len() % 2 != 0 {
+    if words.is_empty() || !words.len().is_multiple_of(2) {
         return Err(invalid(text, "expected pairs of a number and a unit"));
     }
     let mut pairs = Vec::new();

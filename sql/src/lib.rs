@@ -18,28 +18,28 @@
 //! - NATURAL JOIN over unknown columns is a join using the one column [`NATURAL_JOIN`].
 //! - A timestamp literal is a cast of its text in ANSI mode.
 
+mod aggregate;
+mod columns;
+mod command;
+mod dialect;
 mod error;
+mod expression;
+mod from;
+mod function_call;
+mod grouping;
+mod identifier;
+mod interval;
+mod literal;
+mod message;
+mod name;
+mod parser;
+mod query;
+mod select;
 mod statement;
 mod tokens;
-mod dialect;
-mod parser;
-mod command;
 mod translator;
-mod query;
-mod from;
-mod select;
-mod grouping;
-mod expression;
-mod function_call;
-mod aggregate;
-mod literal;
-mod interval;
-mod name;
-mod type_name;
-mod columns;
 mod tree;
-mod message;
-mod identifier;
+mod type_name;
 
 pub use error::Error;
 pub use from::NATURAL_JOIN;

@@ -99,11 +99,12 @@ pub(crate) fn binary(text: &str) -> Result<Expression, Error> {
 /// `DATE '..'` and its kind. A timestamp is a cast in ANSI mode, so that the session's time zone decides what it means.
 pub(crate) fn typed(type_name: &str, text: &str) -> Result<Expression, Error> {
     match type_name {
-        "DATE" => date(text).map(|days| literal(LiteralType::Date(days))).ok_or_else(|| {
-            invalid(&format!("'{text}'"), "DATE", "expected year, year-month or year-month-day")
-        }),
+        "DATE" => date(text)
+            .map(|days| literal(LiteralType::Date(days)))
+            .ok_or_else(|| invalid(&format!("'{text}'"), "DATE", "expected year, year-month or year-month-day")),
         "TIMESTAMP" | "TIMESTAMP_LTZ" | "TIMESTAMP_NTZ" => {
-            let type_text = if type_name == "TIMESTAMP_LTZ" { "timestamp".into() } else { type_name.to_ascii_lowercase() };
+            let type_text =
+                if type_name == "TIMESTAMP_LTZ" { "timestamp".into() } else { type_name.to_ascii_lowercase() };
             Ok(cast(string(text), type_text, EvalMode::Ansi))
         }
         other => unsupported(format!("the literal type {other}")),
@@ -122,7 +123,9 @@ fn date(text: &str) -> Option<i32> {
     let parts: Vec<&str> = digits.split('-').collect();
     let number = |at: usize, lengths: std::ops::RangeInclusive<usize>| match parts.get(at) {
         None => Some(1),
-        Some(part) if lengths.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit()) => part.parse::<i64>().ok(),
+        Some(part) if lengths.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit()) => {
+            part.parse::<i64>().ok()
+        }
         Some(_) => None,
     };
     if parts.len() > 3 {

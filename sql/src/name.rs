@@ -2,10 +2,10 @@
 
 mod literal;
 
-use spark_connect_proto::expression::window::window_frame::{FrameBoundary, FrameType, frame_boundary::Boundary};
-use spark_connect_proto::expression::{self as ex, ExprType, literal::LiteralType};
 use spark_connect_proto::expression::cast::{CastToType, EvalMode};
 use spark_connect_proto::expression::sort_order::{NullOrdering, SortDirection};
+use spark_connect_proto::expression::window::window_frame::{FrameBoundary, FrameType, frame_boundary::Boundary};
+use spark_connect_proto::expression::{self as ex, ExprType, literal::LiteralType};
 use spark_connect_proto::subquery_expression::SubqueryType;
 use spark_connect_proto::{DataType, Expression};
 
@@ -32,14 +32,55 @@ pub(crate) struct Namer<'a> {
 
 /// Functions that Spark names in capitals.
 const CAPITALS: &[&str] = &[
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "cot", "csc", "degrees",
-    "dense_rank", "e", "exp", "expm1", "hypot", "log10", "log1p", "log2", "percent_rank", "pi", "power", "radians",
-    "rank", "regexp_like", "sec", "signum", "sin", "sinh", "sqrt", "tan", "tanh",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "cos",
+    "cosh",
+    "cot",
+    "csc",
+    "degrees",
+    "dense_rank",
+    "e",
+    "exp",
+    "expm1",
+    "hypot",
+    "log10",
+    "log1p",
+    "log2",
+    "percent_rank",
+    "pi",
+    "power",
+    "radians",
+    "rank",
+    "regexp_like",
+    "sec",
+    "signum",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
 ];
 
 /// Functions that stand for a cast, which an automatic name leaves out.
 const CASTS: &[&str] = &[
-    "bigint", "binary", "boolean", "date", "decimal", "double", "float", "int", "smallint", "string", "timestamp",
+    "bigint",
+    "binary",
+    "boolean",
+    "date",
+    "decimal",
+    "double",
+    "float",
+    "int",
+    "smallint",
+    "string",
+    "timestamp",
     "tinyint",
 ];
 
@@ -170,7 +211,11 @@ impl Namer<'_> {
             Some(ExprType::UnresolvedAttribute(_))
         );
         // A string key of a column is one of a map; further inside it is the field of a struct more often.
-        if is_string(extract.extraction.as_deref()) && !of_column { format!("{child}.{key}") } else { format!("{child}[{key}]") }
+        if is_string(extract.extraction.as_deref()) && !of_column {
+            format!("{child}.{key}")
+        } else {
+            format!("{child}[{key}]")
+        }
     }
 
     fn call(&self, name: &str, arguments: &[Expression], is_distinct: bool) -> String {
@@ -207,7 +252,9 @@ impl Namer<'_> {
     }
 
     fn default_frame(&self, window: &ex::Window) -> String {
-        if let Some(ExprType::UnresolvedFunction(call)) = window.window_function.as_ref().and_then(|f| f.expr_type.as_ref()) {
+        if let Some(ExprType::UnresolvedFunction(call)) =
+            window.window_function.as_ref().and_then(|f| f.expr_type.as_ref())
+        {
             let name = call.function_name.to_ascii_lowercase();
             let offset = call.arguments.get(1).map_or_else(|| "1".to_string(), |offset| self.text(offset));
             match name.as_str() {
@@ -251,7 +298,12 @@ fn is_string(expr: Option<&Expression>) -> bool {
 /// Calls that are shown otherwise than as a name with its arguments in brackets.
 fn operator(name: &str, arguments: &[String]) -> Option<String> {
     let text = match (name, arguments) {
-        ("+" | "-" | "*" | "/" | "%" | "div" | "&" | "|" | "^" | "<=>" | "<" | "<=" | ">" | ">=" | "=", [left, right]) => {
+        // A time moved by an interval is no arithmetic to Spark.
+        ("+" | "-", [left, right]) if right.starts_with("INTERVAL '") => format!("{left} {name} {right}"),
+        (
+            "+" | "-" | "*" | "/" | "%" | "div" | "&" | "|" | "^" | "<=>" | "<" | "<=" | ">" | ">=" | "=",
+            [left, right],
+        ) => {
             format!("({left} {name} {right})")
         }
         ("==", [left, right]) => format!("({left} = {right})"),
@@ -311,6 +363,9 @@ fn complete(name: &str, arguments: &mut Vec<String>) -> String {
         ("lag" | "lead", 2) => arguments.push(default("NULL")),
         ("first" | "last" | "first_value" | "last_value" | "any_value" | "approx_count_distinct", 2) => {
             arguments.pop();
+        }
+        ("aggregate" | "reduce", 3) => {
+            arguments.push(default("lambdafunction(namedlambdavariable(), namedlambdavariable())"));
         }
         ("count", 1) if arguments[0] == "*" => arguments[0] = default("1"),
         _ => {}

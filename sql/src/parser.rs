@@ -23,8 +23,7 @@ pub(crate) fn with_stack<T: Send>(step: impl FnOnce() -> Result<T, Error> + Send
         let builder = std::thread::Builder::new().name("sql-parser".into()).stack_size(STACK_BYTES);
         match builder.spawn_scoped(scope, step) {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // No thread can be had: the machine is out of them, and a deep statement could not be parsed.
-            Err(_) => Err(Error::TooDeep { limit: 0 }),
+            Err(error) => Err(Error::NoThread { reason: error.to_string() }),
         }
     })
 }
@@ -83,7 +82,8 @@ impl Source {
             let (line, column) = place.split_once(", Column: ")?;
             Some(Location { line: line.trim().parse().ok()?, column: column.trim().parse().ok()? })
         });
-        let at = place.or_else(|| self.tokens.last().map(|token| token.span.end)).unwrap_or(Location { line: 0, column: 0 });
+        let at =
+            place.or_else(|| self.tokens.last().map(|token| token.span.end)).unwrap_or(Location { line: 0, column: 0 });
         Error::Syntax {
             near: if message.ends_with("found: EOF") { "end of input".into() } else { near(&self.tokens, at) },
             line: at.line,
@@ -109,7 +109,7 @@ pub(crate) fn parse_hints(text: &str) -> Result<Vec<Expr>, Error> {
     let mut hints = Vec::new();
     while parser.peek_token_ref().token != Token::EOF {
         hints.push(parser.parse_prefix().map_err(|error| source.error(error))?);
-        parser.consume_token(&Token::Comma);
+        let _ = parser.consume_token(&Token::Comma);
     }
     Ok(hints)
 }

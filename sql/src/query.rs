@@ -1,12 +1,12 @@
 //! Queries: WITH, set operations, VALUES, TABLE, and ORDER BY, LIMIT and OFFSET around them.
 
+use spark_connect_proto as proto;
+use spark_connect_proto::Relation;
+use spark_connect_proto::relation::RelType;
+use spark_connect_proto::set_operation::SetOpType;
 use sqlparser::ast::{
     Expr, LimitClause, OrderBy, OrderByKind, Query, SetExpr, SetOperator, SetQuantifier, Values, With,
 };
-use spark_connect_proto as proto;
-use spark_connect_proto::relation::RelType;
-use spark_connect_proto::set_operation::SetOpType;
-use spark_connect_proto::Relation;
 
 use crate::error::{Error, unsupported};
 use crate::expression::brief;
@@ -39,6 +39,10 @@ impl Translator<'_> {
         if with.recursive {
             return unsupported("WITH RECURSIVE");
         }
+        // Each may stand on the one before it.
+        if with.cte_tables.len() > crate::DEPTH_MAX {
+            return Err(Error::TooDeep { limit: crate::DEPTH_MAX });
+        }
         for cte in &with.cte_tables {
             let before = self.relations();
             let outer = std::mem::take(&mut self.references);
@@ -61,8 +65,7 @@ impl Translator<'_> {
             SetExpr::Query(query) => self.query(query),
             SetExpr::Values(values) => self.values(values),
             SetExpr::Table(table) => {
-                let parts: Vec<&str> =
-                    table.schema_name.iter().chain(&table.table_name).map(String::as_str).collect();
+                let parts: Vec<&str> = table.schema_name.iter().chain(&table.table_name).map(String::as_str).collect();
                 self.table(&parts.iter().map(ToString::to_string).collect::<Vec<_>>())
             }
             SetExpr::SetOperation { .. } => self.set_operation(body),
@@ -77,10 +80,8 @@ impl Translator<'_> {
         let SetExpr::SetOperation { op, set_quantifier, .. } = body else { return self.set_expression(body) };
         let mut inputs = Vec::new();
         let mut rest = body;
-        let by_name = matches!(
-            set_quantifier,
-            SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName
-        );
+        let by_name =
+            matches!(set_quantifier, SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName);
         let is_union = *op == SetOperator::Union;
         while let SetExpr::SetOperation { op: this, set_quantifier: quantifier, left, right } = rest {
             // Only UNION may be regrouped; any other operation ends the chain.
@@ -102,9 +103,8 @@ impl Translator<'_> {
             SetOperator::Intersect => SetOpType::Intersect,
             SetOperator::Except | SetOperator::Minus => SetOpType::Except,
         };
-        let folded = balanced(relations, &mut |left, right| {
-            set_operation(left, right, kind, is_union || is_all, by_name)
-        });
+        let folded =
+            balanced(relations, &mut |left, right| set_operation(left, right, kind, is_union || is_all, by_name));
         match folded {
             // `df.union` keeps duplicates; a distinct one is what pyspark sends for `union().distinct()`.
             Some(union) if is_union && !is_all => Ok(distinct(union)),
@@ -246,4 +246,3 @@ fn refuse_foreign_clauses(query: &Query) -> Result<(), Error> {
     }
     Ok(())
 }
-

@@ -1,14 +1,15 @@
 //! SELECT: from the clauses of one query block to the relations that stand for them.
 
-use sqlparser::ast::{
-    Distinct, Expr, ExceptSelectItem, GroupByExpr, LateralView, NamedWindowExpr, OrderBy, OrderByExpr, OrderByKind,
-    OrderByOptions, Select, SelectFlavor, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
-};
 use spark_connect_proto as proto;
 use spark_connect_proto::expression::{ExprType, SortOrder};
 use spark_connect_proto::relation::RelType;
 use spark_connect_proto::{Expression, Relation};
+use sqlparser::ast::{
+    Distinct, ExceptSelectItem, Expr, GroupByExpr, LateralView, NamedWindowExpr, OrderBy, OrderByExpr, OrderByKind,
+    OrderByOptions, Select, SelectFlavor, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
+};
 
+use crate::DEPTH_MAX;
 use crate::aggregate::contains_aggregate;
 use crate::columns::{integer_literal, nth};
 use crate::error::{Error, unsupported};
@@ -16,9 +17,7 @@ use crate::expression::brief;
 use crate::function_call::sort_order;
 use crate::grouping::{Grouped, attribute_parts, single_part};
 use crate::identifier::{ident_values, object_parts, quote_parts};
-use crate::message::{
-    alias, column, distinct, drop_columns, expression, filter, project, relation, sort, star,
-};
+use crate::message::{alias, column, distinct, drop_columns, expression, filter, project, relation, sort, star};
 use crate::translator::{Scope, Translator};
 use crate::tree::{map_children, map_window_inputs};
 
@@ -93,7 +92,10 @@ impl Translator<'_> {
             };
             self.scope().windows.insert(window.0.value.to_ascii_lowercase(), spec);
         }
-        let mut input = self.from_clause(&select.from)?;
+        if select.lateral_views.len() + select.optimizer_hints.len() > DEPTH_MAX {
+            return Err(Error::TooDeep { limit: DEPTH_MAX });
+        }
+        let mut input = self.table_list(&select.from)?;
         for view in &select.lateral_views {
             input = self.lateral_view(input, view)?;
         }
@@ -163,7 +165,6 @@ impl Translator<'_> {
         let mut result = self.projection(input, &mut shape, having)?;
         if let Some(condition) = qualify {
             result = filter(result, condition);
-            result = self.with_references(result);
         }
         let mut hidden: Vec<String> = shape.hidden.into_iter().map(|(_, name)| name).collect();
         if is_distinct {
@@ -225,7 +226,9 @@ impl Translator<'_> {
                     let target = format!("{}.*", quote_parts(&std::mem::take(&mut parts)));
                     Ok(Item { expr: star(Some(target)), names: Vec::new(), except: excepted(options)? })
                 }
-                SelectItem::QualifiedWildcard(other, _) => unsupported(format!("the select item {}", brief(&other.to_string()))),
+                SelectItem::QualifiedWildcard(other, _) => {
+                    unsupported(format!("the select item {}", brief(&other.to_string())))
+                }
             })
             .collect()
     }
@@ -235,8 +238,8 @@ impl Translator<'_> {
         let mut items = self.items(std::slice::from_ref(item))?;
         match items.pop() {
             Some(Item { expr, names, except }) if except.is_empty() => {
-                let written = names.is_empty().then(|| self.written_names.iter().find(|(known, _)| *known == expr)).flatten();
-                let names = written.map_or(names, |(_, name)| vec![name.clone()]);
+                let written = if names.is_empty() { self.written_name(&expr) } else { None };
+                let names = written.map_or(names, |name| vec![name]);
                 Ok(if names.is_empty() { expr } else { alias(expr, names) })
             }
             _ => unsupported("* EXCEPT outside a SELECT"),
@@ -262,7 +265,12 @@ impl Translator<'_> {
     }
 
     /// The select list over the input, with what later clauses need under hidden names.
-    fn projection(&mut self, input: Relation, shape: &mut Shape, having: Option<Expression>) -> Result<Relation, Error> {
+    fn projection(
+        &mut self,
+        input: Relation,
+        shape: &mut Shape,
+        having: Option<Expression>,
+    ) -> Result<Relation, Error> {
         let mut columns = Vec::new();
         let mut renames = Vec::new();
         let mut dropped = Vec::new();
@@ -279,8 +287,8 @@ impl Translator<'_> {
                 }
                 None => expr,
             };
-            if names.is_empty() && !item.is_star() && self.written_names.iter().any(|(known, _)| *known == expr) {
-                names.extend(shape.outputs[at].clone());
+            if names.is_empty() && !item.is_star() {
+                names.extend(self.written_name(&expr));
             }
             if !item.except.is_empty() {
                 if at != 0 || !dropped.is_empty() {
@@ -311,7 +319,8 @@ impl Translator<'_> {
             below = filter(below, condition);
         }
         // A query without FROM reads the one row of a projection without an input.
-        let is_one_row = matches!(&below.rel_type, Some(RelType::Project(p)) if p.input.is_none() && p.expressions.is_empty());
+        let is_one_row =
+            matches!(&below.rel_type, Some(RelType::Project(p)) if p.input.is_none() && p.expressions.is_empty());
         let mut result = project(if is_one_row { None } else { Some(below) }, columns);
         if !dropped.is_empty() {
             result = drop_columns(result, dropped);
@@ -323,7 +332,8 @@ impl Translator<'_> {
                 ..Default::default()
             })));
         }
-        Ok(self.with_references(result))
+        // The keys above may hold subqueries as well: the plans of all go around the whole.
+        Ok(result)
     }
 
     fn sort_keys(&mut self, order_by: Option<&OrderBy>, shape: &Shape) -> Result<Vec<SortOrder>, Error> {
@@ -448,6 +458,9 @@ impl Translator<'_> {
     fn hints(&mut self, input: Relation, text: &str) -> Result<Relation, Error> {
         let mut result = input;
         let hints = crate::parser::parse_hints(text)?;
+        if hints.len() > DEPTH_MAX {
+            return Err(Error::TooDeep { limit: DEPTH_MAX });
+        }
         for hint in hints.iter().rev() {
             let (name, parameters) = match self.expression(hint)?.expr_type {
                 Some(ExprType::UnresolvedFunction(call)) => (call.function_name, call.arguments),

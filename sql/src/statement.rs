@@ -15,29 +15,90 @@ pub struct Parameters {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement {
     Query(Relation),
-    CreateTempView { name: Vec<String>, replace: bool, global: bool, if_not_exists: bool, columns: Vec<String>, query: Relation },
+    CreateTempView {
+        name: Vec<String>,
+        replace: bool,
+        global: bool,
+        if_not_exists: bool,
+        columns: Vec<String>,
+        query: Relation,
+    },
     CreateTable(CreateTable),
-    InsertInto { name: Vec<String>, columns: Vec<String>, overwrite: bool, query: Relation },
-    DropView { name: Vec<String>, if_exists: bool },
-    DropTable { name: Vec<String>, if_exists: bool, purge: bool },
-    ShowTables { namespace: Vec<String>, pattern: Option<String> },
-    ShowViews { namespace: Vec<String>, pattern: Option<String> },
-    ShowColumns { name: Vec<String> },
-    ShowDatabases { pattern: Option<String> },
-    ShowFunctions { scope: FunctionScope, pattern: Option<String> },
-    ShowCatalogs { pattern: Option<String> },
-    DescribeTable { name: Vec<String>, extended: bool },
-    DescribeFunction { name: Vec<String>, extended: bool },
-    DescribeQuery { query: Relation },
+    InsertInto {
+        name: Vec<String>,
+        columns: Vec<String>,
+        overwrite: bool,
+        query: Relation,
+    },
+    DropView {
+        name: Vec<String>,
+        if_exists: bool,
+    },
+    DropTable {
+        name: Vec<String>,
+        if_exists: bool,
+        purge: bool,
+    },
+    ShowTables {
+        namespace: Vec<String>,
+        pattern: Option<String>,
+    },
+    ShowViews {
+        namespace: Vec<String>,
+        pattern: Option<String>,
+    },
+    ShowColumns {
+        name: Vec<String>,
+    },
+    ShowDatabases {
+        pattern: Option<String>,
+    },
+    ShowFunctions {
+        scope: FunctionScope,
+        pattern: Option<String>,
+    },
+    ShowCatalogs {
+        pattern: Option<String>,
+    },
+    DescribeTable {
+        name: Vec<String>,
+        extended: bool,
+    },
+    DescribeFunction {
+        name: Vec<String>,
+        extended: bool,
+    },
+    DescribeQuery {
+        query: Relation,
+    },
     /// `SET`, `SET key` and `SET key = value`.
-    Set { key: Option<String>, value: Option<String> },
-    Reset { key: Option<String> },
-    Use { namespace: Vec<String> },
-    CacheTable { name: Vec<String>, lazy: bool, query: Option<Relation> },
-    UncacheTable { name: Vec<String>, if_exists: bool },
+    Set {
+        key: Option<String>,
+        value: Option<String>,
+    },
+    Reset {
+        key: Option<String>,
+    },
+    Use {
+        namespace: Vec<String>,
+    },
+    CacheTable {
+        name: Vec<String>,
+        lazy: bool,
+        query: Option<Relation>,
+    },
+    UncacheTable {
+        name: Vec<String>,
+        if_exists: bool,
+    },
     ClearCache,
-    RefreshTable { name: Vec<String> },
-    Explain { mode: ExplainMode, query: Relation },
+    RefreshTable {
+        name: Vec<String>,
+    },
+    Explain {
+        mode: ExplainMode,
+        query: Relation,
+    },
 }
 
 /// `CREATE TABLE`, with a query or without.

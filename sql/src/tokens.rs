@@ -50,7 +50,9 @@ fn merge(raw: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 continue;
             }
             Token::Word(word) if adjacent && word.quote_style.is_none() => {
-                if let Some(TokenWithSpan { token: Token::Number(number, false), span: number_span }) = tokens.last_mut() {
+                if let Some(TokenWithSpan { token: Token::Number(number, false), span: number_span }) =
+                    tokens.last_mut()
+                {
                     let joined = format!("{number}{}", word.value);
                     let span = Span::new(number_span.start, span.end);
                     let is_suffix = matches!(word.value.to_ascii_uppercase().as_str(), "S" | "Y" | "D" | "F" | "BD");
@@ -139,7 +141,8 @@ fn wrap_bare_values(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out = Vec::with_capacity(tokens.len());
     let mut rest = tokens.into_iter().peekable();
     while let Some(token) = rest.next() {
-        let is_values = matches!(&token.token, Token::Word(w) if w.keyword == Keyword::VALUES && w.quote_style.is_none());
+        let is_values =
+            matches!(&token.token, Token::Word(w) if w.keyword == Keyword::VALUES && w.quote_style.is_none());
         out.push(token);
         if !is_values {
             continue;

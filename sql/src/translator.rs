@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sqlparser::ast::WindowSpec;
 use spark_connect_proto as proto;
 use spark_connect_proto::relation::RelType;
 use spark_connect_proto::{Expression, Relation, RelationCommon};
+use sqlparser::ast::WindowSpec;
 
 use crate::error::Error;
 use crate::message::relation;
@@ -135,6 +135,13 @@ impl<'a> Translator<'a> {
     pub fn name_of(&self, expr: &Expression) -> String {
         let qualifier_parts = &|parts: &[String]| self.qualifier_parts(parts);
         Namer { qualifier_parts, written: &self.written_names }.top(expr)
+    }
+
+    /// The automatic name where the message alone no longer tells it.
+    pub fn written_name(&self, expr: &Expression) -> Option<String> {
+        let is_written = |expr: &Expression| self.written_names.iter().any(|(known, _)| known == expr);
+        let tells_less = !self.written_names.is_empty() && crate::tree::any(expr, &mut |expr| is_written(expr));
+        tells_less.then(|| self.name_of(expr))
     }
 
     /// The text of an expression inside the name of another.

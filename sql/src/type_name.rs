@@ -72,7 +72,10 @@ fn split_top(text: &str, separator: char) -> Vec<&str> {
 /// The printed form of a type given as a message.
 pub(crate) fn proto_type_name(kind: &Kind) -> String {
     let inner = |data_type: &Option<Box<spark_connect_proto::DataType>>| {
-        data_type.as_deref().and_then(|data_type| data_type.kind.as_ref()).map_or_else(|| "VOID".into(), proto_type_name)
+        data_type
+            .as_deref()
+            .and_then(|data_type| data_type.kind.as_ref())
+            .map_or_else(|| "VOID".into(), proto_type_name)
     };
     match kind {
         Kind::Null(_) => "VOID".into(),

@@ -37,7 +37,8 @@ impl Group {
         let mut len_sum = 0_usize;
         for &rank in &order {
             let end = usize::try_from(lens[rank]).ok().and_then(|len| len_sum.checked_add(len));
-            let fits = end.filter(|end| end.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= isize::MAX as usize));
+            let fits =
+                end.filter(|end| end.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= isize::MAX as usize));
             let end = fits.ok_or_else(|| Error::Mismatch {
                 rank,
                 expected: "values that fit in memory".into(),

@@ -77,7 +77,12 @@ impl Group {
         within_host::reduce_to_leader(segment, call, accumulators, op, within)
     }
 
-    pub(crate) fn broadcast_host<T: Element>(&self, call: &Call<'_>, values: &mut [T], local_root: usize) -> Result<()> {
+    pub(crate) fn broadcast_host<T: Element>(
+        &self,
+        call: &Call<'_>,
+        values: &mut [T],
+        local_root: usize,
+    ) -> Result<()> {
         let Some(segment) = &self.segment else { return Ok(()) };
         within_host::broadcast(segment, call, values, local_root)
     }

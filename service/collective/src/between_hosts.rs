@@ -35,7 +35,12 @@ impl Leaders<'_> {
     /// Recursive doubling among a power of two of hosts; of the hosts beyond it, each first hands its values to its
     /// neighbour and gets the result from it at the end. The lower host's values stand first in every pair, so that all
     /// get the same bits.
-    pub fn all_reduce<A: Element<Accumulator = A>>(&self, call: &Call<'_>, values: &mut [A], op: ReduceOp) -> Result<()> {
+    pub fn all_reduce<A: Element<Accumulator = A>>(
+        &self,
+        call: &Call<'_>,
+        values: &mut [A],
+        op: ReduceOp,
+    ) -> Result<()> {
         let num_hosts = self.ranks.len();
         let doubling = 1 << num_hosts.ilog2();
         let num_paired = 2 * (num_hosts - doubling);
@@ -101,7 +106,12 @@ impl Leaders<'_> {
     }
 
     /// Every host starts with its own block and ends with all.
-    pub fn ring_all_gather<T: Element>(&self, call: &Call<'_>, values: &mut [T], blocks: &[Range<usize>]) -> Result<()> {
+    pub fn ring_all_gather<T: Element>(
+        &self,
+        call: &Call<'_>,
+        values: &mut [T],
+        blocks: &[Range<usize>],
+    ) -> Result<()> {
         let (num_hosts, chunk_len) = (self.ranks.len(), self.chunk_len::<T>());
         let (next, previous) = self.neighbours();
         for step in 0..num_hosts - 1 {

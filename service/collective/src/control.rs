@@ -46,6 +46,8 @@ struct Inbox {
     left_after: Option<u64>,
     segment_name: Option<String>,
     ready: bool,
+    /// Kept, because a waiting rank may find that it has what it waited for and go on.
+    failure: Option<Error>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -65,12 +67,7 @@ impl Control {
 
     pub fn connect(&self, rank: usize, stream: TcpStream) -> Result<()> {
         stream.set_nonblocking(true).map_err(|source| Error::io("set a connection to non-blocking", source))?;
-        let peer = Peer {
-            stream,
-            inbox: Mutex::default(),
-            outbox: Mutex::new(()),
-            waiting_in_call: AtomicU64::new(0),
-        };
+        let peer = Peer { stream, inbox: Mutex::default(), outbox: Mutex::new(()), waiting_in_call: AtomicU64::new(0) };
         // The join takes one control connection from each rank.
         let taken = self.peers[rank].set(peer);
         debug_assert!(taken.is_ok(), "a second control connection of one rank");
@@ -84,7 +81,7 @@ impl Control {
     /// Lets a `poll` also wake for what peers tell. Those that have left would wake it for ever.
     pub fn watch(&self, interest: &mut Interest) {
         for (_, peer) in self.peers().filter(|(_, peer)| lock(&peer.inbox).left_after.is_none()) {
-            interest.to_read(&peer.stream);
+            interest.readable(&peer.stream);
         }
     }
 
@@ -141,20 +138,19 @@ impl Control {
         }
         let mut gone = None;
         for (rank, peer) in self.peers() {
-            match peer.read(rank) {
-                Ok(None) => {}
-                Ok(Some(failure)) => return Err(failure),
-                Err(source) => {
-                    let left_in_time = lock(&peer.inbox).left_after.is_some_and(|calls| calls >= sequence);
-                    if !left_in_time && gone.is_none() {
-                        gone = Some(Error::lost(rank, source));
-                    }
+            let mut inbox = lock(&peer.inbox);
+            let outcome = peer.read(rank, &mut inbox);
+            if let Some(failure) = &inbox.failure {
+                return Err(failure.clone());
+            }
+            let source = match (outcome, inbox.left_after) {
+                (_, Some(calls)) if calls < sequence => {
+                    io::Error::new(io::ErrorKind::NotConnected, format!("it left after {calls} calls"))
                 }
-            }
-            if let Some(calls) = lock(&peer.inbox).left_after.filter(|&calls| calls < sequence) {
-                let source = io::Error::new(io::ErrorKind::NotConnected, format!("it left after {calls} calls"));
-                gone.get_or_insert(Error::lost(rank, source));
-            }
+                (Err(source), None) => source,
+                _ => continue,
+            };
+            gone.get_or_insert(Error::lost(rank, source));
         }
         gone.map_or(Ok(()), Err)
     }
@@ -192,9 +188,8 @@ impl Control {
 }
 
 impl Peer {
-    /// Reads what is there. `Some` is a failure the peer tells of; an error means that the connection is gone.
-    fn read(&self, rank: usize) -> io::Result<Option<Error>> {
-        let mut inbox = lock(&self.inbox);
+    /// Reads what is there. An error means that the connection is gone.
+    fn read(&self, rank: usize, inbox: &mut Inbox) -> io::Result<()> {
         let mut piece = [0; 1024];
         let mut end = None;
         loop {
@@ -208,7 +203,7 @@ impl Peer {
             while let Some((notice, used)) = Notice::from_bytes(&inbox.bytes, rank)? {
                 inbox.bytes.drain(..used);
                 match notice {
-                    Notice::Failed(error) => return Ok(Some(error)),
+                    Notice::Failed(error) => inbox.failure = Some(error),
                     Notice::Waiting { call } => self.waiting_in_call.store(call, Ordering::Relaxed),
                     Notice::Leaving { calls } => inbox.left_after = Some(calls),
                     Notice::Segment { name } => inbox.segment_name = Some(name),
@@ -219,6 +214,6 @@ impl Peer {
                 return Err(error);
             }
         }
-        Ok(None)
+        Ok(())
     }
 }

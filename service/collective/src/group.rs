@@ -101,7 +101,22 @@ impl Group {
     /// Ends the gang, from any thread: blocked and later calls on all ranks return `Aborted`, unless something else
     /// failed first.
     pub fn abort(&self, reason: &str) {
-        self.control.fail(Error::Aborted { reason: reason.to_string() });
+        self.fail(Error::Aborted { reason: reason.to_string() });
+    }
+
+    fn fail(&self, error: Error) -> Error {
+        let first = self.control.fail(error);
+        // After the notices, which those who see the mark then look for.
+        if let Some(segment) = &self.segment {
+            segment.mark_failed();
+        }
+        first
+    }
+
+    /// Whether peers may have failed since the last call; looked at before a call that might not block.
+    fn check_peers(&self, sequence: u64) -> Result<()> {
+        let is_marked = self.segment.as_ref().is_some_and(Segment::somebody_failed);
+        if is_marked || self.topology.hosts.len() > 1 { self.control.check(sequence) } else { Ok(()) }
     }
 
     /// Makes one call. Whatever goes wrong in it ends the gang.
@@ -111,9 +126,10 @@ impl Group {
             return Err(error);
         }
         *calls += 1;
-        let signature = Signature { generation: self.generation, sequence: *calls, ..signature };
-        let _unwound = Unwound(&self.control);
-        body(&Call::new(signature, &self.control, self.options.timeout)).map_err(|error| self.control.fail(error))
+        let signature = signature.as_call(*calls, self.generation);
+        let _unwound = Unwound(self);
+        let call = Call::new(signature, &self.control, self.options.timeout);
+        self.check_peers(*calls).and_then(|()| body(&call)).map_err(|error| self.fail(error))
     }
 
     /// The leaders of the hosts; `None` if there is one host only.
@@ -135,7 +151,7 @@ impl Group {
 }
 
 /// Ends the gang if a call panics: the ranks are out of step then.
-struct Unwound<'g>(&'g Control);
+struct Unwound<'g>(&'g Group);
 
 impl Drop for Unwound<'_> {
     fn drop(&mut self) {

@@ -7,28 +7,28 @@
 //! rendezvous answers. Ranks of one host exchange values through shared memory, and their leaders do so with those of
 //! other hosts over TCP. One host, or hosts of one rank each, are the same algorithm with one part empty.
 
+mod group;
+mod join;
 mod membership;
 mod options;
-mod join;
-mod group;
 
-mod all_reduce;
-mod reduce_scatter;
 mod all_gather;
-mod broadcast;
+mod all_reduce;
 mod barrier;
+mod broadcast;
+mod reduce_scatter;
 
-mod topology;
-mod within_host;
 mod between_hosts;
 mod call;
-mod signature;
 mod control;
+mod signature;
+mod topology;
 mod transport;
+mod within_host;
 
 mod element;
-mod reduce_op;
 mod error;
+mod reduce_op;
 
 pub use element::{Element, ElementType};
 pub use error::{Class, Error, Result};

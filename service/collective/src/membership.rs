@@ -65,9 +65,8 @@ pub struct Address {
 impl Address {
     /// The identity of the host this process runs on.
     pub(crate) fn this_host() -> Result<String> {
-        let read = |path: &str| {
-            fs::read_to_string(path).map_err(|source| Error::io("read the identity of this host", source))
-        };
+        let read =
+            |path: &str| fs::read_to_string(path).map_err(|source| Error::io("read the identity of this host", source));
         let boot_id = read("/proc/sys/kernel/random/boot_id")?;
         let host_name = read("/proc/sys/kernel/hostname")?;
         Ok(format!("{}/{}", boot_id.trim(), host_name.trim()))
@@ -116,14 +115,8 @@ mod tests {
     #[test]
     fn the_secret_is_not_printed() {
         let addresses = vec!["h@127.0.0.1:1".parse().unwrap()];
-        let membership = Membership {
-            job_id: "j".into(),
-            generation: 1,
-            rank: 0,
-            world_size: 1,
-            secret: [201; 32],
-            addresses,
-        };
+        let membership =
+            Membership { job_id: "j".into(), generation: 1, rank: 0, world_size: 1, secret: [201; 32], addresses };
         assert!(!format!("{membership:?}").contains("201"));
     }
 }

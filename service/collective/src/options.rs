@@ -28,7 +28,7 @@ impl Default for Options {
             timeout: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(30),
             shared_memory: true,
-            chunk_bytes: 256 << 10,
+            chunk_bytes: 512 << 10,
             direct_bytes_max: 16 << 10,
             tree_bytes_max: 32 << 10,
         }

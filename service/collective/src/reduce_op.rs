@@ -3,7 +3,7 @@
 //! Every loop combines a lower operand (of the earlier rank) with an upper one. All callers keep that order, so that a
 //! result, NaN payloads and signed zeros included, does not depend on which rank computed it.
 
-use crate::element::Element;
+use crate::element::{Element, sealed::Arithmetic};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

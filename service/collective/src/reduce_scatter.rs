@@ -51,7 +51,8 @@ impl Group {
         let mut block: Vec<T> = Group::narrow(&accumulators[own_block]);
         self.broadcast_host(call, &mut block, 0)?;
 
-        let before: usize = self.topology.local_ranks()[..self.topology.local_rank].iter().map(|&r| shard(r).len()).sum();
+        let before: usize =
+            self.topology.local_ranks()[..self.topology.local_rank].iter().map(|&r| shard(r).len()).sum();
         Ok(block[before..before + shard(self.rank()).len()].to_vec())
     }
 

@@ -27,7 +27,7 @@ impl Collective {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Signature {
-    pub generation: u64,
+    generation: u64,
     /// Counts the calls of the group from 1.
     pub sequence: u64,
     collective: u8,
@@ -60,6 +60,10 @@ impl Signature {
 
     pub fn with_root(self, root: usize) -> Signature {
         Signature { root: root as u32, ..self }
+    }
+
+    pub fn as_call(self, sequence: u64, generation: u64) -> Signature {
+        Signature { generation, sequence, ..self }
     }
 
     pub fn collective(&self) -> &'static str {

@@ -10,6 +10,7 @@ mod gang;
 mod ml;
 mod report;
 mod service;
+mod sql;
 
 pub use report::Report;
 
@@ -23,6 +24,8 @@ pub enum Error {
     Ml(#[from] ::ml::Error),
     #[error(transparent)]
     Gang(#[from] ::gang::Error),
+    #[error(transparent)]
+    Sql(#[from] ::sql::Error),
     #[error(transparent)]
     Train(#[from] ::train::Error),
 
@@ -60,6 +63,8 @@ pub enum Error {
     UnknownEnumValue { enumeration: &'static str, number: i32 },
     #[error("only relations can be analyzed")]
     NotARelation,
+    #[error("a SQL command needs SQL text, with or without relations it refers to")]
+    NotSqlText,
     #[error("compressed plan: {detail}")]
     UnreadablePlan { detail: String },
     #[error("the plan has more than {bytes_max} bytes")]

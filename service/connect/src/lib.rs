@@ -21,6 +21,7 @@ mod services;
 mod session;
 
 pub use error::{Error, Result};
+pub use ml::PartitionAddress;
 pub use operation::Operation;
 pub use options::Options;
 pub use server::serve;

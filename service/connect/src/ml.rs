@@ -25,6 +25,7 @@ use spark_connect_proto::ml_command_result::{MlOperatorInfo, ResultType};
 use spark_connect_proto::{MlCommand, MlCommandResult};
 
 pub use cache::ModelCache;
+pub use fit::PartitionAddress;
 
 use crate::operation::Operation;
 use crate::session::Session;

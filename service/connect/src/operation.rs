@@ -7,6 +7,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use spark_connect_proto::ExecutePlanResponse;
 use spark_connect_proto::Plan;
+use spark_connect_proto::execute_plan_response::execution_progress::StageInfo;
 use spark_connect_proto::execute_plan_response::{ExecutionProgress, ResponseType};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -38,6 +39,12 @@ struct Progress {
     last: Option<ExecutionProgress>,
     /// When it was sent last.
     sent: Option<Instant>,
+}
+
+/// That something runs; clients show no progress without a task in it.
+fn underway() -> ExecutionProgress {
+    let stage = StageInfo { num_tasks: 1, ..StageInfo::default() };
+    ExecutionProgress { stages: vec![stage], num_inflight_tasks: 1 }
 }
 
 /// How an operation stands.
@@ -133,7 +140,7 @@ impl Operation {
                 return;
             }
             state.sent = Some(now);
-            state.last.clone().unwrap_or(ExecutionProgress { stages: Vec::new(), num_inflight_tasks: 1 })
+            state.last.clone().unwrap_or_else(underway)
         };
         self.log.push_progress(self.response(ResponseType::ExecutionProgress(progress)));
     }

@@ -20,6 +20,8 @@ pub struct Options {
     pub ended_operation_timeout: Duration,
     /// Ranks a fit runs on where the session's configuration names no number.
     pub default_workers: usize,
+    /// Partitions that evaluators and summaries fold in parallel.
+    pub fold_partitions: usize,
     /// How often a running operation says that it runs.
     pub progress_interval: Duration,
     /// How long a cancelled operation may take to end by itself.
@@ -30,6 +32,8 @@ pub struct Options {
     pub sent_bytes_max: usize,
     /// What the artifacts of one session may hold together.
     pub artifact_bytes_max: usize,
+    /// Whether clients may put files on the server's own file system.
+    pub allow_local_destinations: bool,
     /// Errors of one session whose details can still be fetched.
     pub errors_max: usize,
     /// From the request to stop until connections that still stream are cut.
@@ -47,11 +51,13 @@ impl Default for Options {
             detached_timeout: Duration::from_secs(5 * 60),
             ended_operation_timeout: Duration::from_secs(10 * 60),
             default_workers: 1,
+            fold_partitions: 1,
             progress_interval: Duration::from_secs(2),
             cancel_grace: Duration::from_millis(900),
             unsent_bytes_max: 32 << 20,
             sent_bytes_max: 10 << 20,
             artifact_bytes_max: 4 << 30,
+            allow_local_destinations: false,
             errors_max: 100,
             drain_timeout: Duration::from_secs(5),
         }

@@ -6,7 +6,7 @@ use crate::Options;
 
 pub struct Services {
     /// Runs relations and SQL.
-    pub engine: Arc<engine::embedded::session::Engine>,
+    pub engine: Arc<engine::embedded::Engine>,
     /// Runs barrier jobs.
     pub gang: gang::Handle,
     /// Serves partitions of the data to ranks.

@@ -13,6 +13,7 @@ pub mod embedded;
 pub mod error;
 pub mod flight;
 pub mod literal;
+pub mod registered;
 pub mod show;
 pub mod source;
 

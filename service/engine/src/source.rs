@@ -22,6 +22,9 @@ mod record_scan;
 mod text;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::LogicalPlan;

@@ -42,6 +42,8 @@ const HAPPENINGS_MAX: usize = 256;
 const BATCH_MAX: usize = 256;
 /// How often deadlines are looked at while there are jobs.
 const TICK: Duration = Duration::from_millis(50);
+/// From here on, the time between two turns of the loop counts as time in which it did not listen.
+const AWAY_MIN: Duration = Duration::from_millis(500);
 /// Beyond the time the ranks are given, how long a shutdown waits for them.
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
 
@@ -151,6 +153,7 @@ impl Service {
         let mut happenings = Vec::new();
         let wake = self.shared.wake();
         let mut stopping: Option<Instant> = None;
+        let mut last_turn = Instant::now();
         tokio::pin!(shutdown);
         loop {
             let busy = !self.jobs.is_empty() || self.options.warm_workers > 0;
@@ -165,6 +168,8 @@ impl Service {
                 }
             }
             let now = Instant::now();
+            self.forgive(now.saturating_duration_since(last_turn), now);
+            last_turn = now;
             // what a rank said goes before its death, which is a failure only if it had not said how it ended
             while happenings.len() < 2 * HAPPENINGS_MAX
                 && let Ok(happening) = self.happenings.try_recv()
@@ -196,6 +201,14 @@ impl Service {
             {
                 break;
             }
+        }
+    }
+
+    /// A loop that could not run, on a machine that was suspended or a runtime that was starved, heard no heartbeat.
+    fn forgive(&mut self, away: Duration, now: Instant) {
+        if away >= AWAY_MIN {
+            self.jobs.iter_mut().filter_map(|job| job.gang.as_mut()).for_each(|it| liveness::forgive(it, away, now));
+            self.pool.forgive(away, now);
         }
     }
 

@@ -66,6 +66,13 @@ pub fn decide(now: Instant, gang: &Gang, options: &Options) -> Vec<Action> {
     }
 }
 
+/// Forgives the ranks a time in which nobody listened to them: their silence was the listener's.
+pub fn forgive(gang: &mut Gang, away: Duration, now: Instant) {
+    for rank in &mut gang.ranks {
+        rank.last_seen = (rank.last_seen + away).min(now);
+    }
+}
+
 fn verdict(now: Instant, gang: &Gang, options: &Options) -> Option<Verdict> {
     if let Some(reason) = &gang.cancel {
         return Some(Verdict::Cancelled { reason: reason.clone() });

@@ -2,17 +2,21 @@
 
 use train::RankProgram;
 
+use crate::classification::logistic_regression;
 use crate::evaluation::{binary_classification, multiclass_classification, regression as regression_evaluator};
 use crate::feature::{imputer, one_hot_encoder, standard_scaler, string_indexer, vector_assembler};
+use crate::regression::linear_regression;
 use crate::{Error, Operator, Result};
 
 /// The operators, in Spark's own order of packages.
 pub static OPERATORS: &[&Operator] = &[
+    &logistic_regression::OPERATOR,
     &imputer::OPERATOR,
     &one_hot_encoder::OPERATOR,
     &standard_scaler::OPERATOR,
     &string_indexer::OPERATOR,
     &vector_assembler::OPERATOR,
+    &linear_regression::OPERATOR,
     &binary_classification::OPERATOR,
     &multiclass_classification::OPERATOR,
     &regression_evaluator::OPERATOR,
@@ -20,6 +24,8 @@ pub static OPERATORS: &[&Operator] = &[
 
 /// The programs that ranks run, by name.
 pub static PROGRAMS: &[&RankProgram] = &[
+    &logistic_regression::PROGRAM,
+    &linear_regression::PROGRAM,
     &imputer::PROGRAM,
     &one_hot_encoder::PROGRAM,
     &standard_scaler::PROGRAM,

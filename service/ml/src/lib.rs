@@ -15,6 +15,7 @@ pub mod estimator;
 pub mod evaluation;
 pub mod evaluator;
 pub mod feature;
+pub mod linear;
 pub mod ml_attr;
 pub mod model;
 pub mod operator;

@@ -3,6 +3,10 @@
 //! Some attributes are known at once (`objectiveHistory`), `predictions` is a lazy relation, and the rest are folds over
 //! the predictions (`areaUnderROC`, `roc`). The caller runs the fold, distributed over partitions, and hands it back.
 
+pub mod classification;
+pub mod regression;
+mod student;
+
 use crate::{Accumulator, Argument, Attribute, Result};
 
 /// The answer to a fetch from a summary.

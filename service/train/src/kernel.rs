@@ -43,3 +43,15 @@ fn run_with_avx2<K: Kernel>(kernel: K) -> K::Output {
 pub fn multiply_add<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
+
+/// Asks for a slice to be brought into the cache while something else is computed.
+#[inline(always)]
+fn prefetch(slice: &[f64]) {
+    const LINE: usize = 8;
+    #[cfg(target_arch = "x86_64")]
+    for line in slice.chunks(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing, and faults at no address; this one is in the slice.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+}

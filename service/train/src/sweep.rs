@@ -30,8 +30,8 @@ fn tiles(num_rows: usize, size: usize) -> impl Iterator<Item = std::ops::Range<u
 
 /// Sums a loss of one margin a row, `offset + x . coefficients`, and returns `sum_r multiplier_r x_r`.
 ///
-/// On one million rows of 28 doubles this is bound by memory; the same through libtorch (two matrix-vector products and
-/// the elementwise steps between them, block by block) took 2.6 times as long, most of it in the passes between.
+/// The same through libtorch (two matrix-vector products and the elementwise steps between them, block by block) reads
+/// rows twice and writes margins three times: `examples/sweep_speed.rs` has both, and these kernels are the faster.
 pub fn sweep(batches: &[Batch], coefficients: &[f64], offset: f64, loss: &mut dyn RowLoss) -> Vec<f64> {
     let mut gradient = vec![0.0; coefficients.len()];
     let mut margins = Vec::new();
@@ -41,7 +41,7 @@ pub fn sweep(batches: &[Batch], coefficients: &[f64], offset: f64, loss: &mut dy
             margins.resize(rows.len(), offset);
             add_margins(&batch.features, rows.clone(), coefficients, &mut margins);
             loss.differentiate(&batch.labels[rows.clone()], batch.weights_of(rows.clone()), &mut margins);
-            add_rows(&batch.features, rows, &margins, &mut gradient);
+            add_rows(&batch.features, rows, true, &margins, &mut gradient);
         }
     }
     gradient
@@ -68,8 +68,9 @@ pub fn sweep_classes(
                 add_margins(&batch.features, rows.clone(), coefficients, margins);
             }
             softmax.differentiate(&batch.labels[rows.clone()], batch.weights_of(rows.clone()), &mut margins);
-            for (multipliers, gradient) in margins.chunks_exact(rows.len()).zip(gradient.chunks_exact_mut(width.max(1))) {
-                add_rows(&batch.features, rows.clone(), multipliers, gradient);
+            let by_class = margins.chunks_exact(rows.len()).zip(gradient.chunks_exact_mut(width.max(1)));
+            for (class, (multipliers, gradient)) in by_class.enumerate() {
+                add_rows(&batch.features, rows.clone(), class + 1 == offsets.len(), multipliers, gradient);
             }
         }
     }
@@ -89,11 +90,20 @@ fn add_margins(features: &Features, rows: std::ops::Range<usize>, coefficients: 
     }
 }
 
-fn add_rows(features: &Features, rows: std::ops::Range<usize>, multipliers: &[f64], gradient: &mut [f64]) {
+/// `is_last`: the rows are not needed again in this sweep, so that the ones after them are fetched meanwhile.
+fn add_rows(
+    features: &Features,
+    rows: std::ops::Range<usize>,
+    is_last: bool,
+    multipliers: &[f64],
+    gradient: &mut [f64],
+) {
     match features {
-        Features::Dense { width, values, .. } => {
+        Features::Dense { width, num_rows, values } => {
+            let next_end = if is_last { (rows.end + rows.len()).min(*num_rows) } else { rows.end };
+            let next_rows = &values[rows.end * width..next_end * width];
             let rows = &values[rows.start * width..rows.end * width];
-            run(dense::AddRows { rows, multipliers, gradient });
+            run(dense::AddRows { rows, next_rows, multipliers, gradient });
         }
         Features::Sparse { offsets, indices, values, .. } => {
             let rows = sparse::Rows { offsets: &offsets[rows.start..=rows.end], indices, values };

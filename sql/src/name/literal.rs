@@ -32,7 +32,8 @@ pub(super) fn text(literal: &Literal) -> String {
         LiteralType::Array(array) => format!("[{}]", list(&array.elements)),
         LiteralType::Struct(value) => format!("{{{}}}", list(&value.elements)),
         LiteralType::Map(map) => {
-            let entries = map.keys.iter().zip(&map.values).map(|(key, value)| format!("{} -> {}", text(key), text(value)));
+            let entries =
+                map.keys.iter().zip(&map.values).map(|(key, value)| format!("{} -> {}", text(key), text(value)));
             format!("map({})", entries.collect::<Vec<_>>().join(", "))
         }
         LiteralType::SpecializedArray(array) => specialized(array),
@@ -141,14 +142,14 @@ fn day_time(micros: i64) -> String {
     let first = (0..4).find(used).unwrap_or(0);
     let last = (0..4).rev().find(used).unwrap_or(0);
     let mut digits = String::new();
-    for at in first..=last {
+    for (at, value) in values.iter().enumerate().take(last + 1).skip(first) {
         let separator = match at {
             _ if at == first => "",
             1 => " ",
             _ => ":",
         };
         let width = if at == 0 { 1 } else { 2 };
-        digits.push_str(&format!("{separator}{:0width$}", values[at]));
+        digits.push_str(&format!("{separator}{value:0width$}"));
     }
     if last == 3 {
         digits.push_str(&part);

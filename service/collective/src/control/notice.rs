@@ -2,10 +2,7 @@
 
 use std::{io, sync::Arc};
 
-use crate::{
-    error::Error,
-    signature::Collective,
-};
+use crate::{error::Error, signature::Collective};
 
 #[derive(Debug)]
 pub(crate) enum Notice {
@@ -90,7 +87,9 @@ impl Notice {
             READY => Notice::Ready,
             LOST => {
                 let rank = fields.number()? as usize;
-                let text = format!("rank {sender} reports: {}", fields.text()?);
+                let text = fields.text()?;
+                // Ranks pass on what they were told; who saw it first is enough.
+                let text = if text.contains(" reports: ") { text } else { format!("rank {sender} reports: {text}") };
                 let source = Arc::new(io::Error::new(io::ErrorKind::ConnectionAborted, text));
                 Notice::Failed(Error::PeerLost { rank, source })
             }

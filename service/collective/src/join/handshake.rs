@@ -238,7 +238,9 @@ impl Identity {
         mac.verify_slice(&answer[..DIGEST_BYTES]).map_err(|_| Refusal::Stranger)?;
         let same_gang = theirs.job == self.job && theirs.generation == self.generation;
         match self.compare(&theirs, peer, channel) {
-            Ok(()) if answer[DIGEST_BYTES] == ACCEPTED && (self.rank + 1..self.world_size).contains(&peer) => Ok((peer, channel)),
+            Ok(()) if answer[DIGEST_BYTES] == ACCEPTED && (self.rank + 1..self.world_size).contains(&peer) => {
+                Ok((peer, channel))
+            }
             // A member of this very gang that was told otherwise: the gang cannot work.
             Err(error) if same_gang => Err(Refusal::Fatal(error)),
             // A rank of another attempt that does not know yet that it is over.

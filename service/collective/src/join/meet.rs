@@ -49,12 +49,7 @@ enum Event<'a> {
 }
 
 impl<'a> Meeting<'a> {
-    pub fn new(
-        call: &'a Call<'a>,
-        membership: &'a Membership,
-        topology: &Topology,
-        identity: Identity,
-    ) -> Meeting<'a> {
+    pub fn new(call: &'a Call<'a>, membership: &'a Membership, topology: &Topology, identity: Identity) -> Meeting<'a> {
         let leads = |rank: usize| topology.hosts[topology.host_of(rank)][0] == rank;
         let mut missing = HashSet::new();
         for peer in (0..membership.world_size).filter(|&peer| peer != membership.rank) {
@@ -121,7 +116,7 @@ impl<'a> Meeting<'a> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let mut interest = Interest::default();
-                    interest.to_accept(listener);
+                    interest.acceptable(listener);
                     // Short: what the threads report does not wake this.
                     interest.wait(PULSE / 10).map_err(|source| Error::io("accept the other ranks", source))?;
                 }

@@ -11,15 +11,15 @@ use std::{
 pub(crate) struct Interest(Vec<libc::pollfd>);
 
 impl Interest {
-    pub fn to_read(&mut self, stream: &TcpStream) {
+    pub fn readable(&mut self, stream: &TcpStream) {
         self.add(stream.as_raw_fd(), libc::POLLIN);
     }
 
-    pub fn to_write(&mut self, stream: &TcpStream) {
+    pub fn writable(&mut self, stream: &TcpStream) {
         self.add(stream.as_raw_fd(), libc::POLLOUT);
     }
 
-    pub fn to_accept(&mut self, listener: &std::net::TcpListener) {
+    pub fn acceptable(&mut self, listener: &std::net::TcpListener) {
         self.add(listener.as_raw_fd(), libc::POLLIN);
     }
 

@@ -30,6 +30,8 @@ struct ControlBlock {
     steps: AtomicU32,
     /// How many ranks sleep until `steps` changes.
     sleepers: AtomicU32,
+    /// 1 once this rank's group has failed: there is a notice on the control connection.
+    failed: AtomicU32,
     /// The signatures of this call and the one before, by parity of the sequence number.
     signatures: [[AtomicU64; Signature::WORDS]; 2],
 }
@@ -77,11 +79,8 @@ impl Segment {
     /// `base` must be a mapping of `bytes_needed` zeroed bytes, shared by `ranks`, which the segment unmaps.
     fn new(base: *mut u8, slot_bytes: usize, ranks: &[usize], local_rank: usize) -> Segment {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let patience = if ranks.len() <= cores {
-            Patience { spins: 300, yields: 60 }
-        } else {
-            Patience { spins: 0, yields: 10 }
-        };
+        let patience =
+            if ranks.len() <= cores { Patience { spins: 1000, yields: 1 } } else { Patience { spins: 0, yields: 10 } };
         let bytes = Self::bytes_needed(ranks.len(), slot_bytes);
         let rounds = AtomicU32::new(0);
         Segment { base, bytes, slot_bytes, ranks: ranks.to_vec(), local_rank, rounds, patience }
@@ -159,6 +158,15 @@ impl Segment {
             self.compare_signatures(call, parity)?;
         }
         Ok(())
+    }
+
+    /// Lets the ranks of this host see before their next call that this one has failed.
+    pub fn mark_failed(&self) {
+        self.block(self.local_rank).failed.store(1, Ordering::Release);
+    }
+
+    pub fn somebody_failed(&self) -> bool {
+        (0..self.ranks.len()).any(|local_rank| self.block(local_rank).failed.load(Ordering::Acquire) != 0)
     }
 
     fn compare_signatures(&self, call: &Call<'_>, parity: usize) -> Result<()> {

@@ -108,18 +108,13 @@ impl Links {
         }
     }
 
-    fn wait(
-        &self,
-        call: &Call<'_>,
-        outgoing: Option<&Outgoing<'_>>,
-        incoming: Option<&Incoming<'_>>,
-    ) -> Result<()> {
+    fn wait(&self, call: &Call<'_>, outgoing: Option<&Outgoing<'_>>, incoming: Option<&Incoming<'_>>) -> Result<()> {
         let mut interest = Interest::default();
         if let Some(message) = outgoing {
-            interest.to_write(message.stream);
+            interest.writable(message.stream);
         }
         if let Some(message) = incoming {
-            interest.to_read(message.stream);
+            interest.readable(message.stream);
         }
         call.control.watch(&mut interest);
         // A socket that is ready ends the first wait at once, so the pulse costs nothing while values flow.

@@ -70,7 +70,7 @@ impl Encoder {
 
     /// Takes a record batch in; what is ready comes out.
     pub fn push(&mut self, record_batch: RecordBatch) -> Result<Vec<ArrowBatch>> {
-        let record_batch = self.relabel(&record_batch)?;
+        let record_batch = relabel(&record_batch, &self.schema)?;
         let mut messages = Vec::new();
         let bytes_per_row = bytes(&record_batch).div_ceil(record_batch.num_rows().max(1)).max(1);
         let rows_fitting = (self.limits.bytes / bytes_per_row).clamp(1, self.limits.rows_max);
@@ -122,22 +122,22 @@ impl Encoder {
         });
         Ok(chunks.collect())
     }
+}
 
-    /// The same columns under the schema that goes out.
-    fn relabel(&self, record_batch: &RecordBatch) -> Result<RecordBatch> {
-        let columns = record_batch.columns().iter().zip(self.schema.fields());
-        let columns: Result<Vec<_>, _> = columns
-            .map(|(column, field)| {
-                if column.data_type() == field.data_type() {
-                    Ok(Arc::clone(column))
-                } else {
-                    cast(column, field.data_type())
-                }
-            })
-            .collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(record_batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns?, &options)?)
-    }
+/// The same rows under the schema that goes out.
+pub fn relabel(record_batch: &RecordBatch, wire: &SchemaRef) -> Result<RecordBatch> {
+    let columns = record_batch.columns().iter().zip(wire.fields());
+    let columns: Result<Vec<_>, _> = columns
+        .map(|(column, field)| {
+            if column.data_type() == field.data_type() {
+                Ok(Arc::clone(column))
+            } else {
+                cast(column, field.data_type())
+            }
+        })
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(record_batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(wire), columns?, &options)?)
 }
 
 /// One record batch as a whole Arrow IPC stream.

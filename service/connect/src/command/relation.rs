@@ -22,8 +22,8 @@ pub async fn run(
     let schema = Some(schema_to_proto(&frame.schema()));
     operation.log.push(ExecutePlanResponse { schema, ..operation.envelope() }).await?;
 
-    let (schema, mut rows) = session.engine.run(&frame).await?;
-    let mut encoder = Encoder::new(&schema, limits(session, chunking))?;
+    let mut rows = session.engine.run(&frame).await?;
+    let mut encoder = Encoder::new(&rows.schema(), limits(session, chunking))?;
     let mut num_rows = 0;
     while let Some(record_batch) = rows.next().await {
         let record_batch = record_batch.map_err(engine::Error::from)?;

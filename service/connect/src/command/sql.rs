@@ -8,19 +8,53 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use engine::data_type::schema_to_json;
 use spark_connect_proto::execute_plan_response::{ResponseType, SqlCommandResult};
+use spark_connect_proto::expression::{ExprType, Literal};
 use spark_connect_proto::relation::RelType;
-use spark_connect_proto::{LocalRelation, Relation, Sql, SqlCommand};
+use spark_connect_proto::{Expression, LocalRelation, Relation, Sql, SqlCommand};
+use sql::{Parameters, Statement};
 
-use super::record_batches::{ipc_stream, wire_schema};
+use super::record_batches::{ipc_stream, relabel, wire_schema};
 use crate::{Error, Operation, Result, Session};
 
 pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, command: SqlCommand) -> Result<()> {
     let input = input(command)?;
-    let answer = match session.engine.statement(&input, session.as_ref()).await? {
-        None => input,
-        Some((schema, record_batches)) => ready(session, &schema, &record_batches)?,
-    };
+    let answer = if is_query(&input)? { input } else { run_statement(session, &input).await? };
     operation.send(ResponseType::SqlCommandResult(SqlCommandResult { relation: Some(answer) })).await
+}
+
+/// Whether the text is a query: those stay lazy.
+fn is_query(input: &Relation) -> Result<bool> {
+    let sql = match &input.rel_type {
+        Some(RelType::Sql(sql)) => sql,
+        Some(RelType::WithRelations(with)) => match with.root.as_ref().and_then(|root| root.rel_type.as_ref()) {
+            Some(RelType::Sql(sql)) => sql,
+            _ => return Err(Error::NotSqlText),
+        },
+        _ => return Err(Error::NotSqlText),
+    };
+    Ok(matches!(sql::parse(&sql.query, &parameters(sql))?, Statement::Query(_)))
+}
+
+/// A statement's parameters: literals from older clients, expressions from newer ones.
+#[expect(deprecated, reason = "older clients fill these fields")]
+fn parameters(message: &Sql) -> Parameters {
+    let literal = |literal: &Literal| Expression {
+        common: None,
+        expr_type: Some(ExprType::Literal(literal.clone())),
+    };
+    let mut parameters = Parameters::default();
+    parameters.named.extend(message.args.iter().map(|(name, value)| (name.clone(), literal(value))));
+    parameters.named.extend(message.named_arguments.iter().map(|(name, value)| (name.clone(), value.clone())));
+    parameters.positional.extend(message.pos_args.iter().map(literal));
+    parameters.positional.extend(message.pos_arguments.iter().cloned());
+    parameters
+}
+
+/// Resolving a statement runs it.
+async fn run_statement(session: &Arc<Session>, input: &Relation) -> Result<Relation> {
+    let frame = Box::pin(session.engine.resolve(input, session.as_ref())).await?;
+    let record_batches = session.engine.collect(&frame).await?;
+    ready(session, &frame.schema(), &record_batches)
 }
 
 /// The relation that holds the text; clients before 4.0 send the text itself.
@@ -46,17 +80,11 @@ fn input(command: SqlCommand) -> Result<Relation> {
 }
 
 fn ready(session: &Session, schema: &SchemaRef, record_batches: &[RecordBatch]) -> Result<Relation> {
-    let record_batch = concat_batches(schema, record_batches)?;
     let time_zone = session.engine.conf().session_time_zone().name();
     let wire = Arc::new(wire_schema(schema, &time_zone));
-    let columns: Result<Vec<_>, _> = record_batch
-        .columns()
-        .iter()
-        .zip(wire.fields())
-        .map(|(column, field)| arrow::compute::cast(column, field.data_type()))
-        .collect();
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(record_batch.num_rows()));
-    let record_batch = RecordBatch::try_new_with_options(Arc::clone(&wire), columns?, &options)?;
+    let record_batches: Result<Vec<RecordBatch>> =
+        record_batches.iter().map(|record_batch| relabel(record_batch, &wire)).collect();
+    let record_batch = concat_batches(&wire, &record_batches?)?;
     let local = LocalRelation { data: Some(ipc_stream(&wire, &record_batch)?), schema: Some(schema_to_json(schema)) };
     Ok(Relation { common: None, rel_type: Some(RelType::LocalRelation(local)) })
 }

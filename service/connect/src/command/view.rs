@@ -10,5 +10,5 @@ pub async fn run(session: &Arc<Session>, command: CreateDataFrameViewCommand) ->
     let message = "spark.connect.CreateDataFrameViewCommand";
     let input = command.input.ok_or(Error::NotSet { message, field: "input" })?;
     let frame = Box::pin(session.engine.resolve(&input, session.as_ref())).await?;
-    Ok(session.engine.create_view(&command.name, frame, command.is_global, command.replace)?)
+    Ok(session.engine.create_view(&command.name, frame, command.replace, command.is_global)?)
 }

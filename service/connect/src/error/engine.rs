@@ -45,6 +45,10 @@ pub fn report(error: &Error) -> Report {
             "TABLE_OR_VIEW_NOT_FOUND",
             &[("relationName", &quoted_name(name)), ("searchPath", TABLE_PATH)],
         ),
+        Error::TableOrViewAlreadyExists { name } => {
+            analysis("TABLE_OR_VIEW_ALREADY_EXISTS", &[("relationName", &quoted_name(name))])
+        }
+        Error::SchemaNotFound { name } => analysis("SCHEMA_NOT_FOUND", &[("schemaName", &quoted_name(name))]),
         Error::TempViewAlreadyExists { name } => {
             analysis("TEMP_TABLE_OR_VIEW_ALREADY_EXISTS", &[("relationName", &quoted_name(name))])
         }
@@ -121,7 +125,8 @@ pub fn report(error: &Error) -> Report {
         Error::Unsupported { feature } => service::unsupported(feature),
         Error::Extension { source } => extension(source.as_ref()),
         Error::DataFusion { source } => data_fusion(source, error),
-        Error::Arrow { .. } => Report::plain(SPARK, &text).caused_by(error),
+        Error::Sql { source } => super::sql::report(source),
+        Error::Arrow { .. } | Error::Flight { .. } => Report::plain(SPARK, &text).caused_by(error),
         Error::Io { .. } | Error::ObjectStore { .. } => Report::plain(IO, &text).caused_by(error),
         Error::Cancelled => Report::of(SQL, "OPERATION_CANCELED", &[], &text),
         Error::Bug { .. } => Report::internal(&text),
@@ -146,7 +151,7 @@ fn datatype_mismatch(kind: &str, expression: &str, detail: &str) -> Report {
 }
 
 /// Spark shows where the parser stopped, counting characters of a line from 0.
-fn syntax(near: &str, line: u64, position: u64, message: &str) -> Report {
+pub(super) fn syntax(near: &str, line: u64, position: u64, message: &str) -> Report {
     let is_end = near.is_empty() || near.eq_ignore_ascii_case("EOF") || near.eq_ignore_ascii_case("end of input");
     let near = if is_end { "end of input".to_string() } else { format!("'{}'", near.trim_matches('\'')) };
     let hint = if message.is_empty() { String::new() } else { format!(": {message}") };

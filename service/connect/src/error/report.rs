@@ -166,6 +166,7 @@ impl From<&Error> for Report {
             Error::Engine(error) => super::engine::report(error),
             Error::Ml(error) => super::ml::report(error),
             Error::Gang(error) => super::gang::report(error),
+            Error::Sql(error) => super::sql::report(error),
             Error::Train(error) => super::gang::train_report(error),
             error => super::service::report(error),
         }

@@ -39,7 +39,7 @@ pub fn report(error: &Error) -> Report {
             "CONNECT_INVALID_PLAN.INVALID_ENUM",
             &[("fullName", enumeration), ("name", "UNRECOGNIZED"), ("number", &number.to_string())],
         ),
-        Error::NotARelation => of(INVALID_PLAN, "CONNECT_INVALID_PLAN.ASSERTION_FAILURE", &[("message", &text)]),
+        Error::NotARelation | Error::NotSqlText => of(INVALID_PLAN, "CONNECT_INVALID_PLAN.ASSERTION_FAILURE", &[("message", &text)]),
         Error::UnreadablePlan { detail } => {
             of(INVALID_PLAN, "CONNECT_INVALID_PLAN.CANNOT_PARSE", &[("errorMsg", detail)])
         }
@@ -71,8 +71,7 @@ pub fn report(error: &Error) -> Report {
         Error::InvalidArtifactName { name } => of(RUNTIME, "INVALID_ARTIFACT_PATH", &[("name", name)]),
         Error::InvalidArtifactStream { .. } | Error::ArtifactsTooLarge { .. } => Report::plain(REQUIRE, &text),
         Error::LocalDestinationOff => {
-            let text = "Uploading artifacts to a local file system is not allowed. Set \
-                        spark.sql.artifact.copyFromLocalToFs.allowDestLocal to true to allow it.";
+            let text = "Uploading artifacts to a local file system is not allowed by the server's settings.";
             Report::plain(&UNSUPPORTED[1..], text)
         }
         Error::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -98,7 +97,7 @@ pub fn report(error: &Error) -> Report {
         Error::Panicked { message } => Report::internal(&format!("the operation panicked: {message}")),
         Error::Bug { .. } => Report::internal(&text),
         // `Report::from` sends these to their own tables.
-        Error::Engine(_) | Error::Ml(_) | Error::Gang(_) | Error::Train(_) => Report::from(error),
+        Error::Engine(_) | Error::Ml(_) | Error::Gang(_) | Error::Sql(_) | Error::Train(_) => Report::from(error),
     }
 }
 

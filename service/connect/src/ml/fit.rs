@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::flight::RegisteredPartition;
+use engine::registered::RegisteredPartition;
 use gang::{BarrierJob, Event, RankFailure, RunningJob};
 use ml::{FitPlan, Kind};
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
     let num_ranks = num_ranks(session)?;
     let streams = session.engine.partitions(&frame, &plan.columns, num_ranks).await?;
     let partitions: Vec<RegisteredPartition> =
-        streams.into_iter().map(|stream| session.services.partitions.register(stream)).collect();
+        streams.into_iter().map(|stream| RegisteredPartition::new(&session.services.partitions, stream)).collect();
     let job = barrier_job(session, operation, operator.short_name(), &plan, &partitions)?;
     info!(job_id = job.job_id, operator = operator.short_name(), num_ranks, "fit submitted");
     let fitted = train(session, operation, job).await.map_err(|error| first_cause(error, &partitions))?;
@@ -79,7 +79,7 @@ fn barrier_job(
 ) -> Result<BarrierJob> {
     let uri = &session.services.internal_uri;
     let address = |partition: &RegisteredPartition| {
-        let address = PartitionAddress { uri: uri.clone(), ticket: partition.ticket() };
+        let address = PartitionAddress { uri: uri.clone(), ticket: partition.ticket().into() };
         serde_json::to_vec(&address).map(Bytes::from).map_err(|source| Error::Encode { source })
     };
     Ok(BarrierJob {

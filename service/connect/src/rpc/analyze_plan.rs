@@ -1,5 +1,7 @@
 //! AnalyzePlan: what can be said of a plan without running it, and the few things beside that Spark put here.
 
+mod semantics;
+
 use std::sync::Arc;
 
 use engine::data_type::{parse_ddl_or_type, field_to_proto, schema_from_json, schema_to_proto, simple_string, tree_string};
@@ -43,9 +45,8 @@ async fn analyze_plan(session: &Arc<Session>, analyze: Analyze) -> Result<Answer
             Answer::IsStreaming(response::IsStreaming { is_streaming: false })
         }
         Analyze::InputFiles(message) => {
-            let frame = resolve(session, message.plan).await?;
-            let files = session.engine.input_files(&frame).await?;
-            Answer::InputFiles(response::InputFiles { files })
+            resolve(session, message.plan).await?;
+            return Err(Error::Unsupported { feature: "inputFiles".to_string() });
         }
         Analyze::SparkVersion(_) => {
             Answer::SparkVersion(response::SparkVersion { version: SPARK_VERSION.to_string() })
@@ -54,15 +55,15 @@ async fn analyze_plan(session: &Arc<Session>, analyze: Analyze) -> Result<Answer
             let field = parse_ddl_or_type(&message.ddl_string)?;
             Answer::DdlParse(response::DdlParse { parsed: Some(field_to_proto(&field)) })
         }
-        Analyze::SameSemantics(message) => Answer::SameSemantics(same_semantics(session, message).await?),
+        Analyze::SameSemantics(message) => Answer::SameSemantics(same_semantics(session, message)?),
         Analyze::SemanticHash(message) => {
-            let frame = resolve(session, message.plan).await?;
-            Answer::SemanticHash(response::SemanticHash { result: session.engine.semantic_hash(&frame) })
+            let relation = relation(session, message.plan)?;
+            Answer::SemanticHash(response::SemanticHash { result: semantics::hash(&relation) })
         }
         Analyze::Persist(message) => {
             let relation = set(message.relation, "spark.connect.AnalyzePlanRequest.Persist")?;
             let level = message.storage_level.unwrap_or_else(memory_and_disk);
-            Box::pin(session.engine.persist(&relation, level, session.as_ref())).await?;
+            session.engine.persist(&relation, level);
             Answer::Persist(response::Persist {})
         }
         Analyze::Unpersist(message) => {
@@ -72,7 +73,7 @@ async fn analyze_plan(session: &Arc<Session>, analyze: Analyze) -> Result<Answer
         }
         Analyze::GetStorageLevel(message) => {
             let relation = set(message.relation, "spark.connect.AnalyzePlanRequest.GetStorageLevel")?;
-            let storage_level = session.engine.storage_level(&relation).unwrap_or_else(no_storage);
+            let storage_level = session.engine.storage_level(&relation);
             Answer::GetStorageLevel(response::GetStorageLevel { storage_level: Some(storage_level) })
         }
         Analyze::JsonToDdl(message) => Answer::JsonToDdl(json_to_ddl(&message.json_string)?),
@@ -83,8 +84,12 @@ fn set(relation: Option<Relation>, message: &'static str) -> Result<Relation> {
     relation.ok_or(Error::NotSet { message, field: "relation" })
 }
 
+fn relation(session: &Session, plan: Option<Plan>) -> Result<Relation> {
+    plan::relation(plan, session.options().plan_bytes_max)
+}
+
 async fn resolve(session: &Arc<Session>, plan: Option<Plan>) -> Result<engine::embedded::Frame> {
-    let relation = plan::relation(plan, session.options().plan_bytes_max)?;
+    let relation = relation(session, plan)?;
     Ok(Box::pin(session.engine.resolve(&relation, session.as_ref())).await?)
 }
 
@@ -101,22 +106,24 @@ async fn tree(session: &Arc<Session>, message: request::TreeString) -> Result<re
 /// The plan as DataFusion shows it: unlike the rest, this text is not Spark's, because the plan is not.
 async fn explain(session: &Arc<Session>, message: request::Explain) -> Result<response::Explain> {
     let frame = resolve(session, message.plan).await?;
-    let is_extended = match ExplainMode::try_from(message.explain_mode) {
-        Ok(ExplainMode::Simple | ExplainMode::Formatted) => false,
-        Ok(ExplainMode::Extended | ExplainMode::Cost) => true,
-        Ok(ExplainMode::Codegen) => return Err(Error::Unsupported { feature: "EXPLAIN CODEGEN".to_string() }),
+    let mode = match ExplainMode::try_from(message.explain_mode) {
+        Ok(ExplainMode::Simple) => "simple",
+        Ok(ExplainMode::Extended) => "extended",
+        Ok(ExplainMode::Codegen) => "codegen",
+        Ok(ExplainMode::Cost) => "cost",
+        Ok(ExplainMode::Formatted) => "formatted",
         Ok(ExplainMode::Unspecified) | Err(_) => {
             let enumeration = "spark.connect.AnalyzePlanRequest.Explain.ExplainMode";
             return Err(Error::UnknownEnumValue { enumeration, number: message.explain_mode });
         }
     };
-    Ok(response::Explain { explain_string: session.engine.explain(&frame, is_extended).await? })
+    Ok(response::Explain { explain_string: session.engine.explain(&frame, mode).await? })
 }
 
 /// Whether the rows came with the plan.
 fn is_local(session: &Arc<Session>, plan: Option<Plan>) -> Result<response::IsLocal> {
     use spark_connect_proto::relation::RelType;
-    let relation = plan::relation(plan, session.options().plan_bytes_max)?;
+    let relation = relation(session, plan)?;
     let is_local = matches!(
         relation.rel_type,
         Some(
@@ -126,10 +133,10 @@ fn is_local(session: &Arc<Session>, plan: Option<Plan>) -> Result<response::IsLo
     Ok(response::IsLocal { is_local })
 }
 
-async fn same_semantics(session: &Arc<Session>, message: request::SameSemantics) -> Result<response::SameSemantics> {
-    let target = resolve(session, message.target_plan).await?;
-    let other = resolve(session, message.other_plan).await?;
-    Ok(response::SameSemantics { result: session.engine.same_semantics(&target, &other) })
+fn same_semantics(session: &Session, message: request::SameSemantics) -> Result<response::SameSemantics> {
+    let target = relation(session, message.target_plan)?;
+    let other = relation(session, message.other_plan)?;
+    Ok(response::SameSemantics { result: semantics::are_same(&target, &other) })
 }
 
 /// Spark's DDL of a schema: names in backticks where they are no plain words.
@@ -154,8 +161,4 @@ fn ddl_name(name: &str) -> String {
 /// Spark's `MEMORY_AND_DISK_DESER`, the level of `cache()`.
 fn memory_and_disk() -> StorageLevel {
     StorageLevel { use_disk: true, use_memory: true, use_off_heap: false, deserialized: true, replication: 1 }
-}
-
-fn no_storage() -> StorageLevel {
-    StorageLevel { use_disk: false, use_memory: false, use_off_heap: false, deserialized: false, replication: 1 }
 }

@@ -15,8 +15,6 @@ use crate::artifact::Destination;
 use crate::session::{SessionRef, Sessions};
 use crate::{Error, Result, Session};
 
-const ALLOW_LOCAL: &str = "spark.sql.artifact.copyFromLocalToFs.allowDestLocal";
-
 /// What became of the stream before its end: an error of ours, or of the connection.
 pub enum Broken {
     Error(Error),
@@ -147,7 +145,7 @@ impl Upload<'_> {
             match destination {
                 Destination::Cache { hash } => {
                     self.session.artifacts.insert(hash.clone(), data.clone())?;
-                    self.session.engine.put_artifact(&hash, data);
+                    self.session.engine.put_artifact(&name, data);
                 }
                 Destination::File { path } => self.forward(&path, &data).await?,
             }
@@ -156,9 +154,9 @@ impl Upload<'_> {
         Ok(())
     }
 
-    /// Puts a file on the server's file system, if the session allows it.
+    /// Puts a file on the server's file system, if that is allowed.
     async fn forward(&self, path: &str, data: &Bytes) -> Result<()> {
-        if self.session.engine.conf().get(ALLOW_LOCAL).is_none_or(|value| !value.eq_ignore_ascii_case("true")) {
+        if !self.session.options().allow_local_destinations {
             return Err(Error::LocalDestinationOff);
         }
         let io = |source| Error::Io { path: path.to_string(), source };

@@ -89,7 +89,7 @@ impl Sessions {
 
     fn create(&self, key: &Key) -> Arc<Session> {
         let (user, id) = key.clone();
-        let engine = engine::embedded::Session::new(&self.services.engine, &id, &user);
+        let engine = engine::embedded::Session::new(&self.services.engine, &user);
         let models = crate::ml::ModelCache::default();
         Arc::new(Session::new(id, user, engine, models, Arc::clone(&self.services)))
     }
@@ -131,7 +131,7 @@ impl Sessions {
         if state.open.contains_key(&key) {
             return Err(Error::CloneTargetExists { id });
         }
-        let engine = source.engine.fork(&id);
+        let engine = source.engine.clone_session();
         let models = crate::ml::ModelCache::default();
         let clone = Arc::new(Session::new(id, source.user.clone(), engine, models, Arc::clone(&self.services)));
         clone.artifacts.copy_from(&source.artifacts);

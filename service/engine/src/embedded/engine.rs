@@ -14,6 +14,7 @@ use datafusion::prelude::SessionConfig;
 use parking_lot::RwLock;
 
 use super::Frame;
+use super::functions::PartitionAware;
 use super::operator::{OrderedCoalesceRule, SparkQueryPlanner};
 use crate::{Error, Result};
 
@@ -91,6 +92,7 @@ fn state(options: &Options, runtime: Arc<RuntimeEnv>) -> SessionState {
     settings.execution.parquet.schema_force_view_types = false;
     settings.sql_parser.enable_ident_normalization = false;
     let mut rules = PhysicalOptimizer::new().rules;
+    rules.push(Arc::new(PartitionAware));
     rules.push(Arc::new(OrderedCoalesceRule));
     SessionStateBuilder::new()
         .with_default_features()

@@ -10,7 +10,6 @@ mod conditional;
 mod date;
 mod hash;
 mod higher_order;
-mod json;
 mod map;
 mod math;
 mod misc;
@@ -43,7 +42,6 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock:
         date::FUNCTIONS,
         hash::FUNCTIONS,
         higher_order::FUNCTIONS,
-        json::FUNCTIONS,
         map::FUNCTIONS,
         math::FUNCTIONS,
         misc::FUNCTIONS,
@@ -91,7 +89,10 @@ pub fn resolve(resolver: &Resolver<'_>, call: &UnresolvedFunction, expression: &
             let mut arguments = Vec::with_capacity(found);
             for argument in &call.arguments {
                 // count(*) counts rows.
-                if matches!(argument.expr_type, Some(ExprType::UnresolvedStar(_))) && name == "count" && !call.is_distinct {
+                if matches!(argument.expr_type, Some(ExprType::UnresolvedStar(_)))
+                    && name == "count"
+                    && !call.is_distinct
+                {
                     arguments.push(Typed::literal(datafusion::common::ScalarValue::Int64(Some(1))));
                     continue;
                 }

@@ -229,7 +229,7 @@ async fn gather(stream: &mut BoxStream<'static, datafusion::error::Result<Bytes>
 }
 
 /// The lines of a text, ended by `\n`, `\r\n` or `\r`, or by a separator of one's own.
-pub(super) fn lines<'a>(text: &'a [u8], separator: Option<&'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
+pub(super) fn lines<'a, 's>(text: &'a [u8], separator: Option<&'s [u8]>) -> impl Iterator<Item = &'a [u8]> + use<'a, 's> {
     let mut rest = Some(text).filter(|text| !text.is_empty());
     std::iter::from_fn(move || {
         let text = rest?;

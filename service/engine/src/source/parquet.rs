@@ -77,7 +77,8 @@ pub(super) async fn read(
 /// The schemas of files as one: columns by name, in the order they are met.
 async fn merged_schema(state: &SessionState, files: &Files, telling: &[&ListedFile]) -> Result<Option<Schema>> {
     let concurrency = state.config_options().execution.meta_fetch_concurrency.get();
-    let schemas: Vec<Schema> = futures::stream::iter(telling.iter().map(|file| file_schema(state, files, file)))
+    let reads: Vec<_> = telling.iter().map(|file| file_schema(state, files, file)).collect();
+    let schemas: Vec<Schema> = futures::stream::iter(reads)
         .buffered(concurrency)
         .try_collect()
         .await?;
@@ -182,9 +183,10 @@ impl ParquetTable {
     ) -> datafusion::error::Result<Vec<PartitionedFile>> {
         let collects = state.config().collect_statistics();
         let concurrency = state.config_options().execution.meta_fetch_concurrency.get();
-        let files = self.files.with_content().map(|file| async move {
-            let planned = PartitionedFile::new_from_meta(file.meta.clone())
-                .with_partition_values(file.partition_values.clone());
+        let files: Vec<ListedFile> = self.files.with_content().cloned().collect();
+        let planned = files.into_iter().map(|file| async move {
+            let planned =
+                PartitionedFile::new_from_meta(file.meta.clone()).with_partition_values(file.partition_values);
             if !collects {
                 return Ok::<_, datafusion::error::DataFusionError>(planned);
             }
@@ -192,7 +194,7 @@ impl ParquetTable {
             let statistics = format.infer_stats(state, self.files.store(), file_schema, &file.meta).await?;
             Ok(planned.with_statistics(Arc::new(statistics)))
         });
-        futures::stream::iter(files).buffered(concurrency).try_collect().await
+        futures::stream::iter(planned).buffered(concurrency).try_collect().await
     }
 }
 

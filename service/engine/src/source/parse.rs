@@ -69,7 +69,7 @@ fn date_prefix(text: &str) -> Option<(i64, &str)> {
         return None;
     }
     let (year, mut rest) = unsigned.split_at(year_length);
-    let mut part = |rest: &mut &str| -> Option<i64> {
+    let part = |rest: &mut &str| -> Option<i64> {
         let Some(after) = rest.strip_prefix('-') else { return Some(1) };
         let length = number(after);
         let (digits, left) = after.split_at(length);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -66,6 +66,12 @@ impl Pool {
 
     fn find(&mut self, id: u64) -> Option<&mut Worker> {
         self.workers.iter_mut().find(|worker| worker.id == id)
+    }
+
+    pub fn forgive(&mut self, away: Duration, now: Instant) {
+        for joined in self.workers.iter_mut().filter_map(|worker| worker.joined.as_mut()) {
+            joined.last_seen = (joined.last_seen + away).min(now);
+        }
     }
 
     fn failed(&mut self, now: Instant) {

@@ -76,6 +76,16 @@ fn a_silent_rank_is_stalled_and_a_finished_one_is_not() {
 }
 
 #[test]
+fn a_silence_in_which_nobody_listened_is_forgiven() {
+    let base = Instant::now();
+    let mut gang = running(base, 2, 0.0);
+    forgive(&mut gang, Duration::from_secs(7), after(base, 8.0));
+    assert_eq!(decide(after(base, 12.9), &gang, &Options::default()), []);
+    let verdict = ended(decide(after(base, 13.0), &gang, &Options::default()));
+    assert!(matches!(verdict, Verdict::RankFailed { cause: RankFailure::Stalled { for_ms: 6000 }, .. }));
+}
+
+#[test]
 fn the_earliest_primary_cause_wins_whatever_the_order_it_is_heard_in() {
     let base = Instant::now();
     let mut gang = running(base, 3, 1.0);

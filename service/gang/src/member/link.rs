@@ -24,8 +24,8 @@ const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the coordinator may take to confirm an outcome once it was sent.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A coordinator on another machine that vanished without a word is noticed after these two together.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 const WINDOW_BYTES: u32 = 4 << 20;
 const OUTBOUND_MAX: usize = 4;
 /// What a rank whose coordinator is gone has to put itself in order, after which its process ends.

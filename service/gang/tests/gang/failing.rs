@@ -23,7 +23,7 @@ async fn failed(cluster: &Cluster, mut job: RunningJob, seconds_max: f64) -> (us
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rank_that_exits_fails_its_gang_with_code_and_last_words() {
     let cluster = Cluster::start(options(2)).await;
     let (rank, generation, cause) = failed(&cluster, cluster.submit(&["wait", "exit 3"]), 3.0).await;
@@ -33,14 +33,14 @@ async fn a_rank_that_exits_fails_its_gang_with_code_and_last_words() {
     assert_eq!(cause.to_string(), "exited with code 3 before it finished; its last words: about to leave");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rank_that_exits_with_0_before_it_finished_has_failed() {
     let cluster = Cluster::start(options(2)).await;
     let (rank, _, cause) = failed(&cluster, cluster.submit(&["exit 0", "sleep"]), 3.0).await;
     assert!(matches!((rank, &cause), (0, RankFailure::Exited { code: 0, .. })), "{cause:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_rank_fails_its_gang() {
     let cluster = Cluster::start(options(2)).await;
     for ranks in [["kill", "sleep"], ["deaf", "kill"], ["kill", "wait"]] {
@@ -50,14 +50,14 @@ async fn a_killed_rank_fails_its_gang() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stopped_rank_fails_its_gang() {
     let cluster = Cluster::start(options(2)).await;
     let (rank, _, cause) = failed(&cluster, cluster.submit(&["sleep", "stop"]), 10.0).await;
     assert!(matches!((rank, &cause), (1, RankFailure::Stalled { for_ms: 6000..7000 })), "{cause:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_failure_is_told_in_its_own_words() {
     let cluster = Cluster::start(options(2)).await;
     let mut patient = job(&["sleep", "fail label 7 is not binary"]);
@@ -69,7 +69,7 @@ async fn a_program_failure_is_told_in_its_own_words() {
     assert_eq!(cause, RankFailure::Program { message, class, detail });
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_echo_does_not_hide_the_death_behind_it() {
     let cluster = Cluster::start(options(2)).await;
     let mut job = cluster.submit(&["echo-failure lost rank 1", "sleep"]);
@@ -87,21 +87,21 @@ async fn an_echo_does_not_hide_the_death_behind_it() {
     };
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_echo_alone_is_told_after_a_moment() {
     let cluster = Cluster::start(options(2)).await;
     let (rank, _, cause) = failed(&cluster, cluster.submit(&["echo-failure lost", "sleep"]), 4.0).await;
     assert!(matches!((rank, &cause), (0, RankFailure::Program { message, .. }) if message == "lost"), "{cause:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rank_that_leaves_its_stream_fails_its_gang() {
     let cluster = Cluster::start(options(2)).await;
     let (rank, _, cause) = failed(&cluster, cluster.submit(&["sleep", "leave"]), 4.0).await;
     assert!(matches!((rank, &cause), (1, RankFailure::Disconnected { .. })), "{cause:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_starts_again_with_the_next_generation() {
     let cluster = Cluster::start(options(2)).await;
     let mut patient = job(&["die-in-generation-0", "die-in-generation-0"]);
@@ -116,7 +116,7 @@ async fn a_gang_starts_again_with_the_next_generation() {
     assert_eq!(job.wait().await.unwrap(), "generation 1");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_whose_restarts_are_spent_fails() {
     let cluster = Cluster::start(options(1)).await;
     let mut patient = job(&["exit 5"]);
@@ -128,7 +128,7 @@ async fn a_gang_whose_restarts_are_spent_fails() {
     assert!(error.retryable());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ranks_that_never_join_fail_their_gang() {
     let mut options = options(2);
     options.start_timeout = Duration::from_millis(300);
@@ -137,7 +137,7 @@ async fn ranks_that_never_join_fail_their_gang() {
     assert!(matches!(&error, Error::StartTimeout { joined: 0, num_ranks: 2, .. }), "{error:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_cannot_be_started_fails_its_gang() {
     let cluster = Cluster::start_program(options(2), "/no/such/program".into()).await;
     let error = failure(cluster.submit(&["ok", "ok"])).await;

@@ -2,7 +2,7 @@
 
 use gang::{Error, Options, RankFailure};
 
-use crate::cluster::{Cluster, exists, failure, logged, options, until, within};
+use crate::cluster::{Cluster, exists, failure, logged, options, started, until, within};
 
 async fn cluster(slots: usize, warm_workers: usize) -> Cluster {
     let cluster = Cluster::start(Options { warm_workers, ..options(slots) }).await;
@@ -19,7 +19,7 @@ async fn pid(cluster: &Cluster, ranks: &[&str]) -> u32 {
     String::from_utf8(output.to_vec()).unwrap().parse().unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_is_used_again_after_a_success_with_the_new_jobs_lines_and_ranks() {
     let cluster = cluster(2, 1).await;
     let first = pid(&cluster, &["pid"]).await;
@@ -27,12 +27,14 @@ async fn a_worker_is_used_again_after_a_success_with_the_new_jobs_lines_and_rank
     let second = pid(&cluster, &["pid"]).await;
     assert_eq!(first, second);
     ready(&cluster, 1).await;
-    let mut job = cluster.submit(&["print 2"]);
-    logged(&mut job, "out 1").await;
-    within(20.0, job.wait()).await.unwrap();
+    let mut job = cluster.submit(&["wait"]);
+    started(&mut job).await;
+    job.cancel("enough");
+    logged(&mut job, "told: cancelled: enough").await;
+    assert!(matches!(failure(job).await, Error::Cancelled { .. }));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_larger_than_the_pool_is_filled_up_with_fresh_processes() {
     let cluster = cluster(4, 2).await;
     let output = within(20.0, cluster.submit(&["ok", "ok", "ok"]).wait()).await.unwrap();
@@ -41,7 +43,7 @@ async fn a_gang_larger_than_the_pool_is_filled_up_with_fresh_processes() {
     cluster.all_ended().await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_of_a_failed_gang_is_not_used_again() {
     let cluster = cluster(2, 2).await;
     let before = pid(&cluster, &["pid", "ok"]).await;
@@ -57,7 +59,7 @@ async fn a_worker_of_a_failed_gang_is_not_used_again() {
     assert!(!exists(before));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_on_idle_workers_is_cancelled_like_any_other() {
     let cluster = cluster(2, 2).await;
     let mut job = cluster.submit(&["wait", "deaf"]);
@@ -69,7 +71,7 @@ async fn a_job_on_idle_workers_is_cancelled_like_any_other() {
     ready(&cluster, 2).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_idle_worker_is_replaced() {
     let cluster = cluster(1, 1).await;
     let before = pid(&cluster, &["pid"]).await;
@@ -81,7 +83,7 @@ async fn a_dead_idle_worker_is_replaced() {
     assert_ne!(pid(&cluster, &["pid"]).await, before);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_workers_end_with_the_service() {
     let cluster = cluster(1, 1).await;
     let worker = pid(&cluster, &["pid"]).await;
@@ -90,7 +92,7 @@ async fn idle_workers_end_with_the_service() {
     assert!(!exists(worker));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_jobs_in_turn_outlive_their_workers() {
     let cluster = cluster(2, 2).await;
     for _ in 0..100 {

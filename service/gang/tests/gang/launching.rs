@@ -95,7 +95,7 @@ fn refusal(joined: Result<(Member, Assignment), Error>) -> String {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_of_an_older_generation_is_refused() {
     let (cluster, mut launched) = cluster(1, None).await;
     let mut patient = job(&["data"]);
@@ -114,7 +114,7 @@ async fn a_member_of_an_older_generation_is_refused() {
     assert_eq!(within(5.0, job.wait()).await.unwrap(), "done");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rank_that_joins_twice_or_does_not_exist_is_refused() {
     let (cluster, mut launched) = cluster(2, None).await;
     let mut job = cluster.submit(&["a", "b"]);
@@ -131,7 +131,7 @@ async fn a_rank_that_joins_twice_or_does_not_exist_is_refused() {
     failure(job).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_assigned_before_all_have_joined() {
     let (cluster, mut launched) = cluster(2, None).await;
     let mut job = cluster.submit(&["a", "b"]);
@@ -149,7 +149,7 @@ async fn nothing_is_assigned_before_all_have_joined() {
     started(&mut job).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_stay_taken_until_the_processes_are_gone() {
     let (cluster, mut launched) = cluster(1, None).await;
     let job = cluster.submit(&["a"]);
@@ -164,7 +164,7 @@ async fn slots_stay_taken_until_the_processes_are_gone() {
     within(5.0, launched.recv()).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_launcher_that_starts_too_few_fails_the_gang() {
     let (cluster, mut launched) = cluster(2, Some(1)).await;
     let error = failure(cluster.submit(&["a", "b"])).await;
@@ -173,7 +173,7 @@ async fn a_launcher_that_starts_too_few_fails_the_gang() {
     assert!(matches!(**source, LaunchError::WrongCount { started: 1, expected: 2 }), "{source:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_death_before_joining_is_told_with_last_words() {
     let (cluster, mut launched) = cluster(2, None).await;
     let job = cluster.submit(&["a", "b"]);

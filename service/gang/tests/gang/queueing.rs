@@ -6,7 +6,7 @@ use gang::{Error, Event, JobState};
 
 use crate::cluster::{Cluster, event, failure, job, options, started, within};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_that_can_never_fit_is_refused_at_once() {
     let cluster = Cluster::start(options(2)).await;
     let refused = cluster.handle.submit(job(&["ok", "ok", "ok"])).err().unwrap();
@@ -14,7 +14,7 @@ async fn a_gang_that_can_never_fit_is_refused_at_once() {
     assert!(cluster.handle.snapshot().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn malformed_jobs_are_refused_at_once() {
     let cluster = Cluster::start(options(2)).await;
     let refused = cluster.handle.submit(job(&[])).err().unwrap();
@@ -29,7 +29,7 @@ async fn malformed_jobs_are_refused_at_once() {
     assert!(matches!(refused, Error::DuplicateJob { .. }), "{refused:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_queue_refuses() {
     let mut options = options(1);
     options.queue_jobs_max = 1;
@@ -41,7 +41,7 @@ async fn a_full_queue_refuses() {
     assert!(matches!(refused, Error::QueueFull { waiting: 1, max: 1 }), "{refused:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_job_says_why_and_holds_nothing() {
     let cluster = Cluster::start(options(2)).await;
     let mut running = cluster.submit(&["sleep"]);
@@ -62,7 +62,7 @@ async fn a_waiting_job_says_why_and_holds_nothing() {
     within(20.0, second.wait()).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_waits_past_its_deadline_fails() {
     let cluster = Cluster::start(options(1)).await;
     let mut running = cluster.submit(&["sleep"]);
@@ -73,7 +73,7 @@ async fn a_job_that_waits_past_its_deadline_fails() {
     assert!(matches!(&error, Error::QueueTimeout { waited_ms: 100.., .. }), "{error:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_queued_job_is_cancelled_without_having_started() {
     let cluster = Cluster::start(options(1)).await;
     let mut running = cluster.submit(&["sleep"]);
@@ -88,7 +88,7 @@ async fn a_queued_job_is_cancelled_without_having_started() {
     assert!(!cluster.handle.cancel("no such job", "why not"));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_gangs_that_need_all_slots_take_turns_without_deadlock() {
     let cluster = Cluster::start(options(2)).await;
     for round in 0..100 {

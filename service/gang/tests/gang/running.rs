@@ -78,6 +78,19 @@ async fn a_rank_that_never_yields_keeps_its_heartbeat() {
 }
 
 #[tokio::test]
+async fn a_coordinator_that_was_away_blames_no_rank() {
+    let mut options = options(2);
+    options.stall_timeout = std::time::Duration::from_millis(600);
+    options.heartbeat_interval = std::time::Duration::from_millis(100);
+    let cluster = Cluster::start(options).await;
+    let mut job = cluster.submit(&["busy 3000", "busy 3000"]);
+    started(&mut job).await;
+    // service, server and test share this one thread: none of them runs meanwhile
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(within(20.0, job.wait()).await.unwrap(), "busy");
+}
+
+#[tokio::test]
 async fn each_job_has_a_secret_of_its_own() {
     let cluster = Cluster::start(options(1)).await;
     let first = within(20.0, cluster.submit(&["secret"]).wait()).await.unwrap();

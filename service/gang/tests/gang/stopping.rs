@@ -9,7 +9,7 @@ use crate::cluster::{Cluster, event, exists, failure, logged, options, runs, sta
 
 const COORDINATOR_VARIABLE: &str = "RUN_AS_COORDINATOR";
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_job_is_cancelled_and_its_ranks_hear_why() {
     let cluster = Cluster::start(options(2)).await;
     let mut job = cluster.submit(&["wait", "deaf"]);
@@ -25,7 +25,7 @@ async fn a_running_job_is_cancelled_and_its_ranks_hear_why() {
     assert_eq!(cluster.state(&job_id).0, JobState::Cancelled);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dropping_a_job_ends_its_processes_and_theirs() {
     let cluster = Cluster::start(options(2)).await;
     let mut job = cluster.submit(&["deaf", "child"]);
@@ -42,7 +42,7 @@ async fn dropping_a_job_ends_its_processes_and_theirs() {
     within(20.0, cluster.submit(&["ok", "ok"]).wait()).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_dropped_at_once_leaves_nothing() {
     let cluster = Cluster::start(options(2)).await;
     for _ in 0..10 {
@@ -52,7 +52,7 @@ async fn a_job_dropped_at_once_leaves_nothing() {
     assert!(cluster.handle.snapshot().iter().all(|view| view.state == JobState::Cancelled));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_ends_all_jobs_and_refuses_new_ones() {
     let cluster = Cluster::start(options(2)).await;
     let mut running = cluster.submit(&["deaf", "sleep"]);
@@ -68,7 +68,7 @@ async fn a_shutdown_ends_all_jobs_and_refuses_new_ones() {
     assert!(matches!(refused, Error::ShuttingDown), "{refused:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_is_dropped_kills_its_ranks_and_wakes_its_callers() {
     let cluster = Cluster::start(options(2)).await;
     let mut job = cluster.submit(&["deaf", "sleep"]);
@@ -79,7 +79,7 @@ async fn a_service_that_is_dropped_kills_its_ranks_and_wakes_its_callers() {
     within(5.0, until("all processes are gone", || pids.iter().all(|pid| !exists(*pid)))).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ranks_do_not_outlive_a_killed_coordinator() {
     let mut coordinator = Command::new(std::env::current_exe().unwrap())
         .args(["coordinator_process", "--exact", "--nocapture", "--test-threads=1"])

@@ -26,7 +26,7 @@ fn num_fds() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thirty_jobs_leave_no_child_no_zombie_and_no_file_open() {
     let cluster = Cluster::start(options(2)).await;
     let round = async |round: usize| match round % 3 {

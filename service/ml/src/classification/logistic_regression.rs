@@ -3,6 +3,7 @@
 //! The estimator plans; [`program`] trains, on every rank; [`model`] predicts; [`crate::summary::classification`] tells
 //! how well.
 
+mod bounds;
 mod model;
 mod program;
 mod solution;
@@ -19,9 +20,10 @@ use crate::ml_attr::Attribute;
 use crate::persist::Saved;
 use crate::{Check, Error, Estimator, FitPlan, Kind, Model, Operator, Param, ParamType, Params, Result, Value};
 
+use bounds::Bounds;
 pub use model::LogisticRegressionModel;
 pub use program::PROGRAM;
-use program::{Bounds, Family, Fitted, Spec};
+use program::{Family, Fitted, Spec};
 
 pub static OPERATOR: Operator = Operator {
     class: "org.apache.spark.ml.classification.LogisticRegression",

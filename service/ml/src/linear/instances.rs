@@ -33,7 +33,7 @@ type Read<T> = train::Result<std::result::Result<T, Problem>>;
 pub fn read_instances(ctx: &mut RankContext<'_>, columns: &Columns<'_>) -> train::Result<Instances> {
     let mut batches: Vec<Batch> = Vec::new();
     let mut local = Ok(());
-    for record_batch in ctx.partition.record_batches.by_ref() {
+    while let Some(record_batch) = ctx.partition.record_batches.next() {
         let record_batch = record_batch?;
         if record_batch.num_rows() == 0 {
             continue;

@@ -1,6 +1,6 @@
 //! Rows that stand one after the other, `F` doubles each.
 
-use super::{Kernel, LANES, Lanes, multiply_add};
+use super::{Kernel, LANES, Lanes, multiply_add, prefetch};
 
 /// Rows whose sums run side by side: enough chains to hide the latency of an addition.
 const ROWS_AT_ONCE: usize = 4;
@@ -91,6 +91,9 @@ fn dot<const FMA: bool>(row: &[f64], coefficients: &[f64]) -> f64 {
 /// `gradient += sum_r multipliers[r] rows[r]`
 pub struct AddRows<'a> {
     pub rows: &'a [f64],
+    /// The rows that are wanted next, or none: they are fetched while these are added. Margins alone cannot wait for memory
+    /// and compute at once.
+    pub next_rows: &'a [f64],
     pub multipliers: &'a [f64],
     pub gradient: &'a mut [f64],
 }
@@ -109,7 +112,9 @@ impl Kernel for AddRows<'_> {
         }
         let mut groups = self.rows.chunks_exact(width * ROWS_ADDED);
         let mut multipliers = self.multipliers.chunks_exact(ROWS_ADDED);
+        let mut next_rows = self.next_rows.chunks(width * ROWS_ADDED);
         for (group, multipliers) in groups.by_ref().zip(multipliers.by_ref()) {
+            prefetch(next_rows.next().unwrap_or_default());
             add_group::<FMA>(group, multipliers, self.gradient);
         }
         for (row, m) in groups.remainder().chunks_exact(width).zip(multipliers.remainder()) {

@@ -20,7 +20,8 @@ pub(crate) struct SegmentFile(File);
 /// A name that no other gang has: the job and the generation are for whoever looks, the rest makes it unique.
 pub(crate) fn segment_name(job_id: &str, generation: u64) -> Result<String> {
     let mut unique = [0; 8];
-    getrandom::fill(&mut unique).map_err(|error| Error::io("draw random bytes", io::Error::other(error.to_string())))?;
+    getrandom::fill(&mut unique)
+        .map_err(|error| Error::io("draw random bytes", io::Error::other(error.to_string())))?;
     let job: String = job_id.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(100).collect();
     Ok(format!("{PREFIX}{job}-{generation}-{:016x}", u64::from_le_bytes(unique)))
 }

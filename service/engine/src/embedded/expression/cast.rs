@@ -72,7 +72,12 @@ pub fn cast(value: Typed, target: &Field, mode: Mode, conf: &Conf) -> Result<Typ
             return Ok(Typed { expr: Expr::Literal(value, None), field });
         }
     }
-    let name = format!("cast({} as {}, {mode:?}, {})", simple_string(&source), simple_string(target), conf.session_time_zone().name());
+    let name = format!(
+        "cast({} as {}, {mode:?}, {})",
+        simple_string(&source),
+        simple_string(target),
+        conf.session_time_zone().name()
+    );
     let kernel = Kernel { output, raises: mode == Mode::Ansi, ..Kernel::new(name, target.data_type().clone(), true) };
     let (target, conf) = (target.clone(), conf.clone());
     Ok(kernel.call(vec![value], move |arguments, _| cast_array(&arguments[0], &source, &target, mode, &conf)))
@@ -80,9 +85,8 @@ pub fn cast(value: Typed, target: &Field, mode: Mode, conf: &Conf) -> Result<Typ
 
 /// Conversions that lose nothing and that DataFusion does as Spark: it can push filters through these.
 fn widens(source: &DataType, target: &DataType) -> bool {
-    let wider_integer = is_integral(source)
-        && is_integral(target)
-        && source.primitive_width() <= target.primitive_width();
+    let wider_integer =
+        is_integral(source) && is_integral(target) && source.primitive_width() <= target.primitive_width();
     wider_integer
         || (is_integral(source) && is_float(target))
         || (source == &DataType::Float32 && target == &DataType::Float64)

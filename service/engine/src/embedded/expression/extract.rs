@@ -60,7 +60,9 @@ impl Resolver<'_> {
     pub fn extract(&self, container: Typed, key: Typed) -> Result<Typed> {
         match container.data_type().clone() {
             DataType::List(element) => {
-                if let (DataType::Struct(fields), Some(ScalarValue::Utf8(Some(name)))) = (element.data_type(), key.value()) {
+                if let (DataType::Struct(fields), Some(ScalarValue::Utf8(Some(name)))) =
+                    (element.data_type(), key.value())
+                {
                     let index = self.field_index(fields, name)?;
                     return field_of_elements(container, &element, index);
                 }
@@ -162,7 +164,8 @@ fn field_of_elements(value: Typed, element: &Arc<Field>, index: usize) -> Result
         return Err(Error::Bug { invariant: "only structs have fields".into() });
     };
     let field = fields[index].clone();
-    let member = field.as_ref().clone().with_name("element").with_nullable(field.is_nullable() || element.is_nullable());
+    let member =
+        field.as_ref().clone().with_name("element").with_nullable(field.is_nullable() || element.is_nullable());
     let member = Arc::new(member);
     let output = DataType::List(member.clone());
     Ok(kernel::strict(format!("elements' field {index}"), vec![value], output, move |arguments, _| {
@@ -218,8 +221,14 @@ fn zero_index() -> Error {
 
 fn out_of_bounds(index: i64, length: i64, base: i64) -> Error {
     let (class, remedy) = match base {
-        0 => ("INVALID_ARRAY_INDEX", "Use the SQL function `get()` to tolerate accessing element at invalid index and return NULL instead."),
-        _ => ("INVALID_ARRAY_INDEX_IN_ELEMENT_AT", "Use `try_element_at` to tolerate accessing element at invalid index and return NULL instead."),
+        0 => (
+            "INVALID_ARRAY_INDEX",
+            "Use the SQL function `get()` to tolerate accessing element at invalid index and return NULL instead.",
+        ),
+        _ => (
+            "INVALID_ARRAY_INDEX_IN_ELEMENT_AT",
+            "Use `try_element_at` to tolerate accessing element at invalid index and return NULL instead.",
+        ),
     };
     Error::Row {
         class,

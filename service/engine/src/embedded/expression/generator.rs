@@ -149,7 +149,9 @@ fn rows_of(name: &str, argument: Typed) -> Result<Typed> {
                 let list = arguments[0].as_list::<i32>();
                 let columns = if is_inline {
                     let rows = list.values().as_struct();
-                    (0..rows.num_columns()).map(|index| super::extract::child_column(rows, index)).collect::<Result<_>>()?
+                    (0..rows.num_columns())
+                        .map(|index| super::extract::child_column(rows, index))
+                        .collect::<Result<_>>()?
                 } else {
                     vec![list.values().clone()]
                 };
@@ -224,4 +226,3 @@ fn at_least_one(rows: Typed, fields: Fields) -> Typed {
         Ok(Arc::new(ListArray::try_new(element.clone(), OffsetBuffer::from_lengths(lengths), Arc::new(rows), None)?))
     })
 }
-

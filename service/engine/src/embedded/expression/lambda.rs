@@ -50,7 +50,11 @@ impl Resolver<'_> {
         };
         if lambda.arguments.len() > variables.len() || lambda.arguments.is_empty() {
             return Err(Error::InvalidPlan {
-                detail: format!("lambda function has {} arguments, expected {}", lambda.arguments.len(), variables.len()),
+                detail: format!(
+                    "lambda function has {} arguments, expected {}",
+                    lambda.arguments.len(),
+                    variables.len()
+                ),
             });
         }
         let mut inner = self.clone();
@@ -61,7 +65,9 @@ impl Resolver<'_> {
             names.push(internal.clone());
             let Some(argument) = lambda.arguments.get(position) else { continue };
             let expr = Expr::Column(PlanColumn::new_unqualified(internal));
-            inner.variables.push(Variable { name: argument.name_parts.join("."), value: Typed { expr, field: field.clone() } });
+            inner
+                .variables
+                .push(Variable { name: argument.name_parts.join("."), value: Typed { expr, field: field.clone() } });
         }
         let body = inner.typed(child(&lambda.function)?)?;
         self.compiled(body, &names, variables)
@@ -113,7 +119,8 @@ impl Resolver<'_> {
         if let Some(column) = columns.iter().find(|column| column.internal == internal) {
             return Some(Typed { expr: column.expr(), field: column.field.clone() });
         }
-        let is_it = |variable: &&Variable| matches!(&variable.value.expr, Expr::Column(column) if column.name == internal);
+        let is_it =
+            |variable: &&Variable| matches!(&variable.value.expr, Expr::Column(column) if column.name == internal);
         self.variables.iter().find(is_it).map(|variable| variable.value.clone())
     }
 }
@@ -131,4 +138,3 @@ pub fn rows_of_elements(offsets: &[i32]) -> arrow::array::UInt64Array {
     }
     rows.into()
 }
-

@@ -1,4 +1,4 @@
-//! Literals, and the errors of expression text.
+//! Literals.
 
 use std::sync::Arc;
 
@@ -7,16 +7,11 @@ use datafusion::logical_expr::Expr;
 use spark_connect_proto::expression::Literal;
 
 use super::Typed;
-use crate::{Error, Result};
+use crate::Result;
 
 pub fn literal(message: &Literal) -> Result<Typed> {
     let (value, field) = crate::literal::scalar_from_literal(message)?;
     let field = field.with_nullable(value.is_null());
     let metadata = (!field.metadata().is_empty()).then(|| FieldMetadata::from(&field));
     Ok(Typed { expr: Expr::Literal(value, metadata), field: Arc::new(field) })
-}
-
-/// An error of the crate `sql` as one of ours.
-pub fn syntax(text: &str, error: impl std::fmt::Display) -> Error {
-    Error::Syntax { near: text.into(), line: 1, position: 1, message: error.to_string() }
 }

@@ -46,15 +46,19 @@ impl Resolver<'_> {
 pub fn canonical_float(value: Typed) -> Typed {
     let is_settled = value.value().is_some();
     match value.data_type().clone() {
-        DataType::Float64 if !is_settled => kernel::strict("canonical", vec![value], DataType::Float64, |arguments, _| {
-            Ok(canonical_doubles(&arguments[0]))
-        }),
-        DataType::Float32 if !is_settled => kernel::strict("canonical", vec![value], DataType::Float32, |arguments, _| {
-            let floats: PrimitiveArray<Float32Type> = arguments[0]
-                .as_primitive::<Float32Type>()
-                .unary(|float| if float.is_nan() { f32::NAN } else { float + 0.0 });
-            Ok(Arc::new(floats))
-        }),
+        DataType::Float64 if !is_settled => {
+            kernel::strict("canonical", vec![value], DataType::Float64, |arguments, _| {
+                Ok(canonical_doubles(&arguments[0]))
+            })
+        }
+        DataType::Float32 if !is_settled => {
+            kernel::strict("canonical", vec![value], DataType::Float32, |arguments, _| {
+                let floats: PrimitiveArray<Float32Type> = arguments[0]
+                    .as_primitive::<Float32Type>()
+                    .unary(|float| if float.is_nan() { f32::NAN } else { float + 0.0 });
+                Ok(Arc::new(floats))
+            })
+        }
         _ => value,
     }
 }

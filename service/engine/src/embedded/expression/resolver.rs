@@ -9,8 +9,8 @@ use spark_connect_proto::expression::{self as kind, ExprType, cast::CastToType, 
 
 use super::cast::Mode;
 use super::{Resolved, Scope, Typed, cast, literal};
-use crate::embedded::functions;
 use crate::embedded::ResolveContext;
+use crate::embedded::functions;
 use crate::{Conf, Error, Result, data_type};
 
 /// What a variable of a lambda function stands for.
@@ -106,12 +106,18 @@ impl<'a> Resolver<'a> {
             ExprType::UpdateFields(update) => self.update_fields(update),
             ExprType::SubqueryExpression(subquery) => self.subquery(subquery),
             ExprType::SortOrder(order) => self.typed(child(&order.child)?),
-            ExprType::UnresolvedStar(_) => Err(Error::InvalidPlan { detail: "invalid usage of '*' in an expression".into() }),
+            ExprType::UnresolvedStar(_) => {
+                Err(Error::InvalidPlan { detail: "invalid usage of '*' in an expression".into() })
+            }
             ExprType::UnresolvedRegex(_) => Err(unsupported("a column pattern inside an expression")),
-            ExprType::LambdaFunction(_) => Err(Error::InvalidPlan { detail: "lambda function outside a higher-order function".into() }),
+            ExprType::LambdaFunction(_) => {
+                Err(Error::InvalidPlan { detail: "lambda function outside a higher-order function".into() })
+            }
             ExprType::NamedArgumentExpression(_) => Err(unsupported("named argument")),
             ExprType::CommonInlineUserDefinedFunction(function) => match &function.function {
-                Some(proto::common_inline_user_defined_function::Function::PythonUdf(_)) => Err(unsupported("Python UDF")),
+                Some(proto::common_inline_user_defined_function::Function::PythonUdf(_)) => {
+                    Err(unsupported("Python UDF"))
+                }
                 _ => Err(unsupported("JVM UDF")),
             },
             ExprType::MergeAction(_) => Err(unsupported("MERGE action")),
@@ -163,7 +169,7 @@ pub fn automatic_name(expression: &Expression) -> String {
 }
 
 fn parse(text: &str) -> Result<Expression> {
-    sql::parse_expression(text).map_err(|error| crate::embedded::expression::literal::syntax(text, error))
+    Ok(sql::parse_expression(text)?)
 }
 
 fn called(call: &proto::CallFunction) -> Expression {

@@ -18,8 +18,7 @@ impl Resolver<'_> {
             Some(ExprType::UnresolvedStar(star)) => self.star(star, out),
             Some(ExprType::UnresolvedRegex(regex)) => self.pattern(regex, out),
             Some(ExprType::ExpressionString(text)) => {
-                let parsed =
-                    sql::parse_expression(&text.expression).map_err(|error| super::literal::syntax(&text.expression, error))?;
+                let parsed = sql::parse_expression(&text.expression)?;
                 match &parsed.expr_type {
                     Some(ExprType::ExpressionString(_)) => Err(Error::Bug { invariant: "parsing ends".into() }),
                     _ => self.spread(&parsed, out),
@@ -64,7 +63,13 @@ impl Resolver<'_> {
         for (index, field) in fields.iter().enumerate() {
             let typed = super::extract::field_at(value.clone(), index)?;
             let own = Arc::new(typed.field.as_ref().clone().with_name(field.name()));
-            out.push(Resolved { name: field.name().clone(), expr: typed.expr, field: own, column: None, generator: None });
+            out.push(Resolved {
+                name: field.name().clone(),
+                expr: typed.expr,
+                field: own,
+                column: None,
+                generator: None,
+            });
         }
         Ok(())
     }

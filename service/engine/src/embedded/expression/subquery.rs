@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::Spans;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 use spark_connect_proto::SubqueryExpression;
@@ -21,7 +21,9 @@ impl Resolver<'_> {
     pub(super) fn subquery(&self, message: &SubqueryExpression) -> Result<Typed> {
         let found = self.context.references.lock().get(&message.plan_id).cloned();
         let Some(frame) = found else {
-            return Err(Error::InvalidPlan { detail: format!("subquery refers to plan {}, which is not given", message.plan_id) });
+            return Err(Error::InvalidPlan {
+                detail: format!("subquery refers to plan {}, which is not given", message.plan_id),
+            });
         };
         match message.subquery_type() {
             SubqueryType::Scalar => {
@@ -52,8 +54,7 @@ impl Resolver<'_> {
                 }
                 let nullable = value.nullable() || field.is_nullable();
                 let value = implicit(value, &common, self.conf())?;
-                let expr =
-                    InSubquery::new(Box::new(value.expr), subquery(&visible_only(&frame)?)?, false);
+                let expr = InSubquery::new(Box::new(value.expr), subquery(&visible_only(&frame)?)?, false);
                 Ok(Typed::new(Expr::InSubquery(expr), DataType::Boolean, nullable))
             }
             SubqueryType::TableArg => Err(unsupported("table argument")),

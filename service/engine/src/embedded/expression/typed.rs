@@ -58,8 +58,7 @@ pub fn same_type(left: &DataType, right: &DataType) -> bool {
         (DataType::List(left), DataType::List(right)) => same_type(left.data_type(), right.data_type()),
         (DataType::Map(left, _), DataType::Map(right, _)) => same_type(left.data_type(), right.data_type()),
         (DataType::Struct(left), DataType::Struct(right)) => {
-            left.len() == right.len()
-                && left.iter().zip(right).all(|(l, r)| same_type(l.data_type(), r.data_type()))
+            left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same_type(l.data_type(), r.data_type()))
         }
         _ => left == right,
     }

@@ -35,7 +35,12 @@ impl Resolver<'_> {
         over(function, &partition_by, &order_by, &frame)
     }
 
-    fn frame(&self, message: Option<&FrameMessage>, order_by: &[Sort], order_type: Option<&DataType>) -> Result<WindowFrame> {
+    fn frame(
+        &self,
+        message: Option<&FrameMessage>,
+        order_by: &[Sort],
+        order_type: Option<&DataType>,
+    ) -> Result<WindowFrame> {
         let Some(message) = message else {
             return Ok(default_frame(order_by));
         };
@@ -44,7 +49,8 @@ impl Resolver<'_> {
             FrameType::Range => WindowFrameUnits::Range,
             FrameType::Undefined => return Err(Error::InvalidPlan { detail: "window frame of no type".into() }),
         };
-        let of = |boundary: &Option<Box<spark_connect_proto::expression::window::window_frame::FrameBoundary>>, is_lower| {
+        let of = |boundary: &Option<Box<spark_connect_proto::expression::window::window_frame::FrameBoundary>>,
+                  is_lower| {
             let boundary = boundary.as_ref().and_then(|boundary| boundary.boundary.clone());
             let Some(boundary) = boundary else {
                 return Err(Error::InvalidPlan { detail: "window frame without a boundary".into() });
@@ -131,7 +137,11 @@ fn directed(magnitude: ScalarValue, amount: f64) -> WindowFrameBound {
 fn default_frame(order_by: &[Sort]) -> WindowFrame {
     let unbounded = || WindowFrameBound::Preceding(ScalarValue::Null);
     if order_by.is_empty() {
-        return WindowFrame::new_bounds(WindowFrameUnits::Rows, unbounded(), WindowFrameBound::Following(ScalarValue::Null));
+        return WindowFrame::new_bounds(
+            WindowFrameUnits::Rows,
+            unbounded(),
+            WindowFrameBound::Following(ScalarValue::Null),
+        );
     }
     WindowFrame::new_bounds(WindowFrameUnits::Range, unbounded(), WindowFrameBound::CurrentRow)
 }

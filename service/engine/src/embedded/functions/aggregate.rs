@@ -89,7 +89,14 @@ pub fn aggregate(
     null_treatment: Option<NullTreatment>,
 ) -> Expr {
     let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
-    Expr::AggregateFunction(AggregateFunction::new_udf(function, arguments, is_distinct, None, order_by, null_treatment))
+    Expr::AggregateFunction(AggregateFunction::new_udf(
+        function,
+        arguments,
+        is_distinct,
+        None,
+        order_by,
+        null_treatment,
+    ))
 }
 
 fn cast(expr: Expr, data_type: DataType) -> Expr {
@@ -156,7 +163,10 @@ fn approx_count_distinct(mut call: Call<'_>) -> Result<Typed> {
     };
     let value = canonical_float(arguments.swap_remove(0));
     let is_sketchable = is_integral(value.data_type())
-        || matches!(value.data_type(), DataType::Utf8 | DataType::Binary | DataType::Date32 | DataType::Timestamp(_, _));
+        || matches!(
+            value.data_type(),
+            DataType::Utf8 | DataType::Binary | DataType::Date32 | DataType::Timestamp(_, _)
+        );
     if wants < SKETCH_ERROR || !is_sketchable {
         let expr = aggregate(df::count::count_udaf(), vec![value], true, vec![], None);
         return Ok(Typed::new(expr, DataType::Int64, false));

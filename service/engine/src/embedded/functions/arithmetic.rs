@@ -103,8 +103,12 @@ fn subtract(mut call: Call<'_>) -> Result<Typed> {
         (DataType::Date32, days) if is_integral(&days) => super::date::add_days(call, -1),
         (DataType::Date32, DataType::Date32) => {
             let [end, start] = call.take()?;
-            let output = DataType::Duration(TimeUnit::Microsecond);
-            Ok(kernel::strict("date minus date", vec![end, start], output, |arguments, _| {
+            let nullable = end.nullable() || start.nullable();
+            let kernel = Kernel::new("date minus date", DataType::Duration(TimeUnit::Microsecond), nullable);
+            // Of a day-time interval this is the kind that has days only.
+            let marks = [(udt::field::SPARK_TYPE.to_string(), "interval day".to_string())];
+            let output = Arc::new(kernel.output.as_ref().clone().with_metadata(marks.into()));
+            Ok(Kernel { output, ..kernel }.call(vec![end, start], |arguments, _| {
                 let end = arrow::compute::cast(&arguments[0], &DataType::Timestamp(TimeUnit::Microsecond, None))?;
                 let start = arrow::compute::cast(&arguments[1], &DataType::Timestamp(TimeUnit::Microsecond, None))?;
                 Ok(numeric::sub(&end, &start)?)
@@ -304,28 +308,43 @@ pub fn divided_by_zero(operation: Operation) -> Error {
     if matches!(operation, Operation::Remainder | Operation::PositiveRemainder) {
         return Error::Row {
             class: "REMAINDER_BY_ZERO",
-            message: "Remainder by zero. Use `try_mod` to tolerate divisor being 0 and return NULL instead. If necessary \
+            message:
+                "Remainder by zero. Use `try_mod` to tolerate divisor being 0 and return NULL instead. If necessary \
                       set \"spark.sql.ansi.enabled\" to \"false\" to bypass this error."
-                .into(),
+                    .into(),
             parameters: vec![("config", "\"spark.sql.ansi.enabled\"".into())],
         };
     }
     Error::Row {
         class: "DIVIDE_BY_ZERO",
-        message: "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead. If necessary set \
+        message:
+            "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead. If necessary set \
                   \"spark.sql.ansi.enabled\" to \"false\" to bypass this error."
-            .into(),
+                .into(),
         parameters: vec![("config", "\"spark.sql.ansi.enabled\"".into())],
     }
 }
 
 /// ARITHMETIC_OVERFLOW.
 pub fn overflowed(data_type: &DataType, alternative: &str) -> Error {
+    if let DataType::Int8 | DataType::Int16 = data_type {
+        return Error::Row {
+            class: "BINARY_ARITHMETIC_OVERFLOW",
+            message: format!(
+                "{} arithmetic caused overflow.{}",
+                sql_name(&arrow::datatypes::Field::new("", data_type.clone(), true)),
+                if alternative.is_empty() {
+                    String::new()
+                } else {
+                    format!(" Use `{alternative}` to ignore overflow problem and return NULL.")
+                }
+            ),
+            parameters: vec![("functionName", format!("`{alternative}`"))],
+        };
+    }
     let kind = match data_type {
         DataType::Int64 => "long",
         DataType::Int32 => "integer",
-        DataType::Int16 => "short",
-        DataType::Int8 => "byte",
         _ => "numeric",
     };
     let hint = if alternative.is_empty() {
@@ -418,19 +437,21 @@ fn shift(mut call: Call<'_>, shift: Shift) -> Result<Typed> {
     Ok(kernel::strict(format!("shift {shift:?}"), vec![value, distance], data_type, move |arguments, _| {
         let distances = arguments[1].as_primitive::<Int32Type>();
         if let Some(longs) = arguments[0].as_primitive_opt::<Int64Type>() {
-            let shifted = arrow::compute::binary::<_, _, _, Int64Type>(longs, distances, |value, distance| match shift {
-                Shift::Left => value.wrapping_shl(distance as u32),
-                Shift::Right => value.wrapping_shr(distance as u32),
-                Shift::UnsignedRight => (value as u64).wrapping_shr(distance as u32) as i64,
-            })?;
+            let shifted =
+                arrow::compute::binary::<_, _, _, Int64Type>(longs, distances, |value, distance| match shift {
+                    Shift::Left => value.wrapping_shl(distance as u32),
+                    Shift::Right => value.wrapping_shr(distance as u32),
+                    Shift::UnsignedRight => (value as u64).wrapping_shr(distance as u32) as i64,
+                })?;
             return Ok(Arc::new(shifted) as ArrayRef);
         }
         let integers = arguments[0].as_primitive::<Int32Type>();
-        let shifted = arrow::compute::binary::<_, _, _, Int32Type>(integers, distances, |value, distance| match shift {
-            Shift::Left => value.wrapping_shl(distance as u32),
-            Shift::Right => value.wrapping_shr(distance as u32),
-            Shift::UnsignedRight => (value as u32).wrapping_shr(distance as u32) as i32,
-        })?;
+        let shifted =
+            arrow::compute::binary::<_, _, _, Int32Type>(integers, distances, |value, distance| match shift {
+                Shift::Left => value.wrapping_shl(distance as u32),
+                Shift::Right => value.wrapping_shr(distance as u32),
+                Shift::UnsignedRight => (value as u32).wrapping_shr(distance as u32) as i32,
+            })?;
         Ok(Arc::new(shifted))
     }))
 }

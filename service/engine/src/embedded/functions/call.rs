@@ -100,7 +100,8 @@ impl<'a> Call<'a> {
     /// An implicit cast of an argument; one that Spark would not make is a mismatch.
     pub fn cast(&self, value: Typed, data_type: &DataType) -> Result<Typed> {
         let field = value.field.clone();
-        let nested = |data_type: &DataType| matches!(data_type, DataType::List(_) | DataType::Map(_, _) | DataType::Struct(_));
+        let nested =
+            |data_type: &DataType| matches!(data_type, DataType::List(_) | DataType::Map(_, _) | DataType::Struct(_));
         if nested(value.data_type()) && !nested(data_type) {
             return Err(self.unexpected(&value, &sql_name(&arrow::datatypes::Field::new("", data_type.clone(), true))));
         }

@@ -2,14 +2,14 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{Case, Expr, Operator, binary_expr};
+use datafusion::logical_expr::{Case, Cast, Expr, Operator, binary_expr};
 
-use super::{Call, Function, function};
+use super::{Call, Function, function, kernel};
+use crate::Result;
 use crate::data_type::sql_name;
 use crate::embedded::expression::Typed;
 use crate::embedded::expression::coercion::compared;
 use crate::embedded::expression::order::{canonical_float, comparable};
-use crate::Result;
 
 pub const FUNCTIONS: &[Function] = &[
     function("when", 2, usize::MAX, when),
@@ -25,6 +25,20 @@ pub const FUNCTIONS: &[Function] = &[
     function("greatest", 2, usize::MAX, |call| extreme(call, Operator::GtEq)),
     function("least", 2, usize::MAX, |call| extreme(call, Operator::LtEq)),
 ];
+
+/// A `CASE`. DataFusion turns one of booleans into `AND` and `OR`, which evaluate what its conditions exclude; so where a
+/// branch can fail, the booleans are chosen as numbers.
+pub fn case(branches: Vec<(Box<Expr>, Box<Expr>)>, otherwise: Option<Box<Expr>>, data_type: &DataType) -> Expr {
+    let can_raise = branches.iter().any(|(when, then)| kernel::can_raise(when) || kernel::can_raise(then))
+        || otherwise.as_deref().is_some_and(kernel::can_raise);
+    if !can_raise || data_type != &DataType::Boolean {
+        return Expr::Case(Case::new(None, branches, otherwise));
+    }
+    let number = |truth: Box<Expr>| Box::new(Expr::Cast(Cast::new(truth, DataType::Int8)));
+    let branches = branches.into_iter().map(|(when, then)| (when, number(then))).collect();
+    let chosen = Expr::Case(Case::new(None, branches, otherwise.map(number)));
+    binary_expr(chosen, Operator::Eq, Expr::Literal(ScalarValue::Int8(Some(1)), None))
+}
 
 /// `when(condition, value, condition, value, ..., otherwise?)`.
 fn when(mut call: Call<'_>) -> Result<Typed> {
@@ -61,7 +75,7 @@ fn when(mut call: Call<'_>) -> Result<Typed> {
         .map(|(condition, value)| (Box::new(condition.expr), Box::new(value.expr)))
         .collect();
     let otherwise = values.next().map(|value| Box::new(value.expr));
-    let mut typed = Typed::new(Expr::Case(Case::new(None, branches, otherwise)), data_type, nullable);
+    let mut typed = Typed::new(case(branches, otherwise, &data_type), data_type, nullable);
     if is_uniform && !metadata_of.is_empty() {
         typed.field = std::sync::Arc::new(typed.field.as_ref().clone().with_metadata(metadata_of));
     }
@@ -85,7 +99,7 @@ fn coalesce(mut call: Call<'_>) -> Result<Typed> {
             .into_iter()
             .map(|value| (Box::new(Expr::IsNotNull(Box::new(value.expr.clone()))), Box::new(value.expr)))
             .collect();
-        Typed::new(Expr::Case(Case::new(None, branches, Some(Box::new(last.expr)))), data_type, nullable)
+        Typed::new(case(branches, Some(Box::new(last.expr)), &data_type), data_type, nullable)
     };
     if is_uniform && !metadata.is_empty() {
         typed.field = std::sync::Arc::new(typed.field.as_ref().clone().with_metadata(metadata));
@@ -151,7 +165,8 @@ fn extreme(mut call: Call<'_>, operator: Operator) -> Result<Typed> {
     let name = if is_greatest { "greatest" } else { "least" };
     Ok(super::kernel::Kernel::new(name, data_type, nullable).call(arguments, move |arguments, num_rows| {
         let columns = arguments.iter().map(super::array::comparable_column).collect::<Result<Vec<_>>>()?;
-        let converter = arrow::row::RowConverter::new(vec![arrow::row::SortField::new(columns[0].data_type().clone())])?;
+        let converter =
+            arrow::row::RowConverter::new(vec![arrow::row::SortField::new(columns[0].data_type().clone())])?;
         let rows = columns
             .iter()
             .map(|column| Ok(converter.convert_columns(std::slice::from_ref(column))?))

@@ -90,8 +90,9 @@ pub const FUNCTIONS: &[Function] = &[
 ];
 
 /// The start of the query: DataFusion puts one instant for all calls of it.
-fn current_timestamp(_: Call<'_>) -> Result<Typed> {
-    let now = datafusion::functions::datetime::now().call(vec![]);
+fn current_timestamp(call: Call<'_>) -> Result<Typed> {
+    let config = call.resolver.state.config_options();
+    let now = datafusion::functions::datetime::now(config).call(vec![]);
     let cast = Expr::Cast(Cast::new(Box::new(now), timestamp_type()));
     Ok(Typed::new(cast, timestamp_type(), false))
 }
@@ -113,7 +114,8 @@ fn difference(mut call: Call<'_>) -> Result<Typed> {
     call.cast_arguments(&[DataType::Date32, DataType::Date32])?;
     Ok(kernel::strict("datediff", call.arguments, DataType::Int32, |arguments, _| {
         let (end, start) = (arguments[0].as_primitive::<Date32Type>(), arguments[1].as_primitive::<Date32Type>());
-        let difference: PrimitiveArray<Int32Type> = arrow::compute::binary(end, start, |end, start| end.wrapping_sub(start))?;
+        let difference: PrimitiveArray<Int32Type> =
+            arrow::compute::binary(end, start, |end, start| end.wrapping_sub(start))?;
         Ok(Arc::new(difference))
     }))
 }

@@ -54,7 +54,10 @@ const SEED: i32 = 42;
 
 fn check(call: &Call<'_>) -> Result<()> {
     match call.arguments.iter().find(|argument| holds_map(argument.data_type())) {
-        Some(_) => Err(call.mismatch("HASH_MAP_TYPE", format!("input to the function `{}` cannot contain elements of the \"MAP\" type", call.name))),
+        Some(_) => Err(call.mismatch(
+            "HASH_MAP_TYPE",
+            format!("input to the function `{}` cannot contain elements of the \"MAP\" type", call.name),
+        )),
         None => Ok(()),
     }
 }
@@ -100,9 +103,24 @@ pub enum Hashed<'a> {
 /// The value of a row as both hashes take it; nothing for nested values.
 pub fn hashed(array: &dyn Array, row: usize) -> Option<HashedOwned<'_>> {
     use arrow::datatypes::*;
-    let float_bits = |float: f32| if float == 0.0 { 0 } else if float.is_nan() { 0x7fc0_0000 } else { float.to_bits() as i32 };
-    let double_bits =
-        |double: f64| if double == 0.0 { 0 } else if double.is_nan() { 0x7ff8_0000_0000_0000 } else { double.to_bits() as i64 };
+    let float_bits = |float: f32| {
+        if float == 0.0 {
+            0
+        } else if float.is_nan() {
+            0x7fc0_0000
+        } else {
+            float.to_bits() as i32
+        }
+    };
+    let double_bits = |double: f64| {
+        if double == 0.0 {
+            0
+        } else if double.is_nan() {
+            0x7ff8_0000_0000_0000
+        } else {
+            double.to_bits() as i64
+        }
+    };
     Some(match array.data_type() {
         DataType::Boolean => HashedOwned::Plain(Hashed::Int(array.as_boolean().value(row).into())),
         DataType::Int8 => HashedOwned::Plain(Hashed::Int(array.as_primitive::<Int8Type>().value(row).into())),
@@ -119,8 +137,12 @@ pub fn hashed(array: &dyn Array, row: usize) -> Option<HashedOwned<'_>> {
         DataType::Duration(TimeUnit::Microsecond) => {
             HashedOwned::Plain(Hashed::Long(array.as_primitive::<DurationMicrosecondType>().value(row)))
         }
-        DataType::Float32 => HashedOwned::Plain(Hashed::Int(float_bits(array.as_primitive::<Float32Type>().value(row)))),
-        DataType::Float64 => HashedOwned::Plain(Hashed::Long(double_bits(array.as_primitive::<Float64Type>().value(row)))),
+        DataType::Float32 => {
+            HashedOwned::Plain(Hashed::Int(float_bits(array.as_primitive::<Float32Type>().value(row))))
+        }
+        DataType::Float64 => {
+            HashedOwned::Plain(Hashed::Long(double_bits(array.as_primitive::<Float64Type>().value(row))))
+        }
         DataType::Utf8 => HashedOwned::Plain(Hashed::Bytes(array.as_string::<i32>().value(row).as_bytes())),
         DataType::Binary => HashedOwned::Plain(Hashed::Bytes(array.as_binary::<i32>().value(row))),
         DataType::Decimal128(precision, _) => {

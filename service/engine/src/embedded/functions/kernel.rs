@@ -47,7 +47,8 @@ impl Kernel {
     ) -> Typed {
         let field = self.output.clone();
         let volatility = if self.volatile { Volatility::Volatile } else { Volatility::Immutable };
-        let function = KernelFunction { signature: Signature::variadic_any(volatility), kernel: self, body: Arc::new(body) };
+        let function =
+            KernelFunction { signature: Signature::variadic_any(volatility), kernel: self, body: Arc::new(body) };
         let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
         let call = ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), arguments);
         Typed { expr: Expr::ScalarFunction(call), field }
@@ -132,6 +133,12 @@ impl Hash for KernelFunction {
 impl ScalarUDFImpl for KernelFunction {
     fn name(&self) -> &str {
         &self.kernel.name
+    }
+
+    /// Two kernels that differ must not name two columns alike, so the type is part of the name.
+    fn schema_name(&self, arguments: &[Expr]) -> datafusion::common::Result<String> {
+        let arguments: Vec<String> = arguments.iter().map(|argument| argument.schema_name().to_string()).collect();
+        Ok(format!("{}:{}({})", self.kernel.name, self.kernel.output.data_type(), arguments.join(",")))
     }
 
     fn signature(&self) -> &Signature {

@@ -6,7 +6,7 @@ use arrow::array::{Array, AsArray, BooleanArray};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Case, Expr, Operator, binary_expr};
+use datafusion::logical_expr::{Expr, Operator, binary_expr};
 
 use super::kernel::{self, Kernel};
 use super::{Call, Function, function};
@@ -109,34 +109,34 @@ fn junction(mut call: Call<'_>, operator: Operator) -> Result<Typed> {
 }
 
 fn flatten(expr: Expr, operator: Operator, parts: &mut Vec<Expr>) {
+    if let Some((left, rest)) = unguarded(&expr, operator) {
+        flatten(left, operator, parts);
+        return flatten(rest, operator, parts);
+    }
     match expr {
         Expr::BinaryExpr(binary) if binary.op == operator => {
             flatten(*binary.left, operator, parts);
             flatten(*binary.right, operator, parts);
         }
-        Expr::Case(case) => match unguarded(case, operator) {
-            Ok((left, rest)) => {
-                flatten(left, operator, parts);
-                flatten(rest, operator, parts);
-            }
-            Err(case) => parts.push(Expr::Case(case)),
-        },
         expr => parts.push(expr),
     }
 }
 
 /// The form [`guarded`] gives, taken apart again: then a chain stays as long as it is, rather than doubling.
-fn unguarded(case: Case, operator: Operator) -> std::result::Result<(Expr, Expr), Case> {
-    let is_guard = match (operator, case.when_then_expr.first()) {
-        (Operator::And, Some((when, _))) => matches!(when.as_ref(), Expr::IsFalse(_)),
-        (_, Some((when, _))) => matches!(when.as_ref(), Expr::IsTrue(_)),
-        _ => false,
+fn unguarded(expr: &Expr, operator: Operator) -> Option<(Expr, Expr)> {
+    let Expr::BinaryExpr(chosen) = expr else { return None };
+    let (Operator::Eq, Expr::Case(case)) = (chosen.op, chosen.left.as_ref()) else { return None };
+    let [(when, _)] = case.when_then_expr.as_slice() else { return None };
+    let is_guard = match operator {
+        Operator::And => matches!(when.as_ref(), Expr::IsFalse(_)),
+        _ => matches!(when.as_ref(), Expr::IsTrue(_)),
     };
-    match case.else_expr.as_deref() {
-        Some(Expr::BinaryExpr(binary)) if is_guard && case.expr.is_none() && binary.op == operator => {
-            Ok((binary.left.as_ref().clone(), binary.right.as_ref().clone()))
+    let Some(Expr::Cast(cast)) = case.else_expr.as_deref() else { return None };
+    match cast.expr.as_ref() {
+        Expr::BinaryExpr(binary) if is_guard && binary.op == operator => {
+            Some((binary.left.as_ref().clone(), binary.right.as_ref().clone()))
         }
-        _ => Err(case),
+        _ => None,
     }
 }
 
@@ -145,7 +145,7 @@ fn guarded(left: Expr, operator: Operator, right: Expr) -> Expr {
     let test = if decides { Expr::IsTrue(Box::new(left.clone())) } else { Expr::IsFalse(Box::new(left.clone())) };
     let decided = Expr::Literal(ScalarValue::Boolean(Some(decides)), None);
     let both = binary_expr(left, operator, right);
-    Expr::Case(Case::new(None, vec![(Box::new(test), Box::new(decided))], Some(Box::new(both))))
+    super::conditional::case(vec![(Box::new(test), Box::new(decided))], Some(Box::new(both)), &DataType::Boolean)
 }
 
 fn not(mut call: Call<'_>) -> Result<Typed> {

@@ -295,7 +295,9 @@ fn find(text: &str, part: &str, start: i32) -> i32 {
         return 0;
     }
     let skipped = start as usize - 1;
-    let Some((from, _)) = text.char_indices().map(Some).chain([None]).nth(skipped).map(|at| at.unwrap_or((text.len(), ' '))) else {
+    let Some((from, _)) =
+        text.char_indices().map(Some).chain([None]).nth(skipped).map(|at| at.unwrap_or((text.len(), ' ')))
+    else {
         return 0;
     };
     match text[from..].find(part) {
@@ -339,7 +341,8 @@ fn substring(mut call: Call<'_>) -> Result<Typed> {
     if call.arguments[0].data_type() == &DataType::Binary {
         call.cast_arguments(&[DataType::Binary, DataType::Int32, DataType::Int32])?;
         return Ok(kernel::strict("substring", call.arguments, DataType::Binary, |arguments, _| {
-            let (positions, counts) = (arguments[1].as_primitive::<Int32Type>(), arguments[2].as_primitive::<Int32Type>());
+            let (positions, counts) =
+                (arguments[1].as_primitive::<Int32Type>(), arguments[2].as_primitive::<Int32Type>());
             let rows = arguments[0].as_binary::<i32>().iter().zip(positions).zip(counts);
             let parts = rows.map(|((bytes, position), count)| {
                 let bytes = bytes?;
@@ -406,11 +409,17 @@ fn concat(mut call: Call<'_>) -> Result<Typed> {
 
 /// `concat_ws(separator, text or array of texts, ...)`: nulls are left out.
 fn concat_ws(mut call: Call<'_>) -> Result<Typed> {
-    let types: Vec<DataType> = call
-        .arguments
-        .iter()
-        .map(|argument| if matches!(argument.data_type(), DataType::List(_)) { array_of(DataType::Utf8) } else { DataType::Utf8 })
-        .collect();
+    let types: Vec<DataType> =
+        call.arguments
+            .iter()
+            .map(|argument| {
+                if matches!(argument.data_type(), DataType::List(_)) {
+                    array_of(DataType::Utf8)
+                } else {
+                    DataType::Utf8
+                }
+            })
+            .collect();
     call.cast_arguments(&types)?;
     let nullable = call.arguments[0].nullable();
     Ok(kernel::Kernel::new("concat_ws", DataType::Utf8, nullable).call(call.arguments, |arguments, num_rows| {
@@ -557,7 +566,11 @@ fn find_in_set(mut call: Call<'_>) -> Result<Typed> {
     Ok(kernel::strict("find_in_set", call.arguments, DataType::Int32, |arguments, _| {
         let rows = texts(&arguments[0]).iter().zip(texts(&arguments[1])).map(|(word, set)| {
             let (word, set) = (word?, set?);
-            Some(if word.contains(',') { 0 } else { set.split(',').position(|other| other == word).map_or(0, |at| at as i32 + 1) })
+            Some(if word.contains(',') {
+                0
+            } else {
+                set.split(',').position(|other| other == word).map_or(0, |at| at as i32 + 1)
+            })
         });
         Ok(Arc::new(rows.collect::<Int32Array>()))
     }))
@@ -592,7 +605,8 @@ fn elt(mut call: Call<'_>) -> Result<Typed> {
     types[0] = DataType::Int32;
     call.cast_arguments(&types)?;
     let ansi = call.ansi();
-    let kernel = kernel::Kernel { raises: ansi, ..kernel::Kernel::new(format!("elt, ansi {ansi}"), DataType::Utf8, true) };
+    let kernel =
+        kernel::Kernel { raises: ansi, ..kernel::Kernel::new(format!("elt, ansi {ansi}"), DataType::Utf8, true) };
     Ok(kernel.call(call.arguments, move |arguments, num_rows| {
         let indices = arguments[0].as_primitive::<Int32Type>();
         let mut chosen = Vec::with_capacity(num_rows);
@@ -606,8 +620,14 @@ fn elt(mut call: Call<'_>) -> Result<Typed> {
                 if ansi {
                     return Err(Error::Row {
                         class: "INVALID_ARRAY_INDEX",
-                        message: format!("The index {index} is out of bounds. The array has {} elements.", arguments.len() - 1),
-                        parameters: vec![("indexValue", index.to_string()), ("arraySize", (arguments.len() - 1).to_string())],
+                        message: format!(
+                            "The index {index} is out of bounds. The array has {} elements.",
+                            arguments.len() - 1
+                        ),
+                        parameters: vec![
+                            ("indexValue", index.to_string()),
+                            ("arraySize", (arguments.len() - 1).to_string()),
+                        ],
                     });
                 }
                 chosen.push(None);

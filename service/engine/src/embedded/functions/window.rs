@@ -56,7 +56,9 @@ fn ntile(mut call: Call<'_>) -> Result<Typed> {
         None => 1,
     };
     if num_buckets <= 0 {
-        return Err(call.mismatch("VALUE_OUT_OF_RANGE", format!("the number of buckets must be positive, is {num_buckets}")));
+        return Err(
+            call.mismatch("VALUE_OUT_OF_RANGE", format!("the number of buckets must be positive, is {num_buckets}"))
+        );
     }
     let buckets = Typed::literal(ScalarValue::Int64(Some(num_buckets)));
     let expr = windowed(df::ntile::ntile_udwf(), vec![buckets], None);

@@ -27,6 +27,13 @@ impl Resolution<'_> {
         let (left, right) = self.apart(left, right)?;
         let join_type = join_type(message.join_type())?;
         if !message.using_columns.is_empty() {
+            if message.using_columns == [sql::NATURAL_JOIN] {
+                let common = self.common_names(&left, &right);
+                if !common.is_empty() {
+                    return self.join_using(left, right, join_type, &common);
+                }
+                return joined(left, right, join_type, None);
+            }
             return self.join_using(left, right, join_type, &message.using_columns);
         }
         let condition = match &message.join_condition {
@@ -129,6 +136,13 @@ impl Resolution<'_> {
             push(hidden(column), column.expr(), &mut exprs, &mut columns);
         }
         Ok(Frame { plan: project(frame.plan, exprs)?, columns })
+    }
+
+    /// The names that a natural join joins by.
+    fn common_names(&self, left: &Frame, right: &Frame) -> Vec<String> {
+        let is_on_right =
+            |name: &str| right.visible().any(|column| self.context.same_name(&column.name, name));
+        left.visible().map(|column| column.name.clone()).filter(|name| is_on_right(name)).collect()
     }
 
     fn using_column(&self, side: &Frame, name: &str) -> Result<Column> {

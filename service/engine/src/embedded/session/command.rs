@@ -8,7 +8,7 @@ use spark_connect_proto::write_operation::save_table::TableSaveMethod;
 use super::sql::{input, quoted};
 use super::{Session, Table};
 use crate::embedded::expression::parse_name;
-use crate::embedded::relation::{Resolution, rows_frame};
+use crate::embedded::relation::{Resolution, rows_frame, visible_only};
 use crate::embedded::{Extensions, Frame};
 use crate::source::{self, Options, SaveMode, WriteSink};
 use crate::{Error, Result, data_type};
@@ -77,7 +77,8 @@ impl Session {
         partition_by: Vec<String>,
     ) -> Result<()> {
         let sink = WriteSink { format, path, mode, options, partition_by };
-        source::write(self, frame, &sink).await
+        let plan = visible_only(frame.clone())?.plan;
+        source::write(&self.state(), &self.conf(), plan, &frame.schema(), &sink).await
     }
 
     async fn save_as_table(

@@ -11,6 +11,7 @@ use train::moments::Moments;
 use train::optim::{self, Minimum, Options};
 use train::{Error, Progress, RankContext, RankProgram, Result};
 
+use super::bounds::Bounds;
 use crate::linear::bits;
 use crate::linear::instances::{Columns, read_instances};
 use crate::linear::objective::{L2, Standardized, dot, l1_weights, observe};
@@ -37,47 +38,6 @@ impl Family {
             "multinomial" => Family::Multinomial,
             _ => Family::Auto,
         }
-    }
-}
-
-/// A matrix of bounds, row-major.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BoundMatrix {
-    num_rows: usize,
-    num_cols: usize,
-    #[serde(with = "bits::many")]
-    values: Vec<f64>,
-}
-
-impl From<(usize, usize, Vec<f64>)> for BoundMatrix {
-    fn from((num_rows, num_cols, values): (usize, usize, Vec<f64>)) -> BoundMatrix {
-        BoundMatrix { num_rows, num_cols, values }
-    }
-}
-
-/// The bounds that are set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Bounds {
-    pub lower_coefficients: Option<BoundMatrix>,
-    pub upper_coefficients: Option<BoundMatrix>,
-    #[serde(with = "bits::optional")]
-    pub lower_intercepts: Option<Vec<f64>>,
-    #[serde(with = "bits::optional")]
-    pub upper_intercepts: Option<Vec<f64>>,
-}
-
-impl Bounds {
-    pub fn is_empty(&self) -> bool {
-        self.lower_coefficients.is_none()
-            && self.upper_coefficients.is_none()
-            && self.lower_intercepts.is_none()
-            && self.upper_intercepts.is_none()
-    }
-
-    /// Whether an intercept is kept from going where it likes, which centering its features would move.
-    fn hold_intercepts(&self) -> bool {
-        self.lower_intercepts.iter().flatten().any(|v| *v != f64::NEG_INFINITY)
-            || self.upper_intercepts.iter().flatten().any(|v| *v != f64::INFINITY)
     }
 }
 
@@ -141,7 +101,7 @@ fn fit(spec: &Spec, ctx: &mut RankContext<'_>) -> Result<Fitted> {
     let is_multinomial = decide_multinomial(spec.family, num_classes)?;
     let num_sets = if is_multinomial { num_classes } else { 1 };
     if let Some(bounds) = &spec.bounds {
-        check_bounds(bounds, num_sets, instances.num_features)?;
+        bounds.check(num_sets, instances.num_features)?;
     }
     if let Some(found) = spec.num_thresholds.filter(|found| *found != num_classes) {
         return Err(invalid(format!(
@@ -222,40 +182,6 @@ fn decide_multinomial(family: Family, num_classes: usize) -> Result<bool> {
     }
 }
 
-fn check_bounds(bounds: &Bounds, num_sets: usize, num_features: usize) -> Result<()> {
-    let matrices = [("Lower", &bounds.lower_coefficients), ("Upper", &bounds.upper_coefficients)];
-    for (which, matrix) in matrices.iter().filter_map(|(which, matrix)| Some((which, matrix.as_ref()?))) {
-        if (matrix.num_rows, matrix.num_cols) != (num_sets, num_features) {
-            return Err(invalid(format!(
-                "The shape of {which}BoundsOnCoefficients must be compatible with (1, number of features) for binomial \
-                 regression, or (number of classes, number of features) for multinomial regression, but found: ({}, {}).",
-                matrix.num_rows, matrix.num_cols
-            )));
-        }
-    }
-    let vectors = [("lower", &bounds.lower_intercepts), ("upper", &bounds.upper_intercepts)];
-    for (which, vector) in vectors.iter().filter_map(|(which, vector)| Some((which, vector.as_ref()?))) {
-        if vector.len() != num_sets {
-            return Err(invalid(format!(
-                "The size of {which}BoundsOnIntercepts must be equal to 1 for binomial regression, or the number of \
-                 classes for multinomial regression, but found: {}.",
-                vector.len()
-            )));
-        }
-    }
-    let coefficients = (&bounds.lower_coefficients, &bounds.upper_coefficients);
-    let crossed = |low: &[f64], high: &[f64]| low.iter().zip(high).any(|(low, high)| !(low <= high));
-    if matches!(coefficients, (Some(low), Some(high)) if crossed(&low.values, &high.values)) {
-        let text = "LowerBoundsOnCoefficients should always be less than or equal to upperBoundsOnCoefficients";
-        return Err(invalid(text.into()));
-    }
-    if matches!((&bounds.lower_intercepts, &bounds.upper_intercepts), (Some(low), Some(high)) if crossed(low, high)) {
-        let text = "LowerBoundsOnIntercepts should always be less than or equal to upperBoundsOnIntercepts";
-        return Err(invalid(text.into()));
-    }
-    Ok(())
-}
-
 /// The model of a single label: coefficients of zero, and that label for certain.
 fn constant(num_classes: usize, num_features: usize, is_multinomial: bool, histogram: &[f64]) -> Fitted {
     let label = histogram.iter().position(|weight| *weight != 0.0).unwrap_or(0);
@@ -308,7 +234,7 @@ impl Trainer<'_> {
     fn minimize(&self, progress: &dyn Progress, num_rows: u64) -> Result<Minimum> {
         let spec = self.spec;
         let options = Options { max_iterations: spec.max_iterations, tolerance: spec.tolerance, memory: MEMORY };
-        let bounds = spec.bounds.as_ref().map(|bounds| self.scaled_bounds(bounds));
+        let bounds = spec.bounds.as_ref().map(|bounds| bounds.scaled(&self.rows.std, self.num_sets, spec.fits_intercept));
         let mut initial = self.initial(bounds.as_ref())?;
         if self.is_centered() {
             self.shift_intercepts(&mut initial, 1.0);
@@ -426,32 +352,6 @@ impl Trainer<'_> {
             }
         }
         Ok(initial)
-    }
-
-    /// The bounds of every parameter, in the space of scaled features.
-    fn scaled_bounds(&self, bounds: &Bounds) -> (Vec<f64>, Vec<f64>) {
-        let fill = |matrix: &Option<BoundMatrix>, vector: &Option<Vec<f64>>, free: f64| {
-            let mut limits = vec![free; self.num_parameters()];
-            let (coefficients, intercepts) = limits.split_at_mut(self.num_coefficients());
-            if let Some(matrix) = matrix {
-                for (i, limit) in coefficients.iter_mut().enumerate() {
-                    let (set, feature) = (i % self.num_sets, i / self.num_sets);
-                    *limit = matrix.values[set * self.num_features + feature] * self.rows.std[feature];
-                    if limit.is_nan() {
-                        // an infinite bound on a feature that never changes: its coefficient plays no part
-                        *limit = free;
-                    }
-                }
-            }
-            if let Some(vector) = vector {
-                intercepts.iter_mut().zip(vector).for_each(|(limit, v)| *limit = *v);
-            }
-            limits
-        };
-        (
-            fill(&bounds.lower_coefficients, &bounds.lower_intercepts, f64::NEG_INFINITY),
-            fill(&bounds.upper_coefficients, &bounds.upper_intercepts, f64::INFINITY),
-        )
     }
 
     /// Coefficients of features as they are; centered where only their differences matter.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Decimal128Array, PrimitiveArray};
-use arrow::datatypes::{DataType, Decimal128Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
+use arrow::datatypes::{
+    DataType, Decimal128Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+};
 
 use super::Mode;
 use crate::data_type::sql_name;
@@ -130,7 +132,9 @@ fn to_decimal(array: &ArrayRef, precision: u8, scale: i8, mode: Mode) -> Result<
             for digits in array.as_primitive::<Decimal128Type>() {
                 values.push(match digits {
                     None => None,
-                    Some(digits) => fit_decimal(digits, (*from).into(), precision, scale, mode, || decimal_text(digits, *from))?,
+                    Some(digits) => {
+                        fit_decimal(digits, (*from).into(), precision, scale, mode, || decimal_text(digits, *from))?
+                    }
                 });
             }
         }
@@ -148,7 +152,9 @@ fn to_decimal(array: &ArrayRef, precision: u8, scale: i8, mode: Mode) -> Result<
                     None => format!("{double:e}"),
                 };
                 values.push(match super::text::decimal(&text) {
-                    Some((digits, from)) => fit_decimal(digits, from, precision, scale, mode, || udt::vector::java_double(double))?,
+                    Some((digits, from)) => {
+                        fit_decimal(digits, from, precision, scale, mode, || udt::vector::java_double(double))?
+                    }
                     None => None,
                 });
             }

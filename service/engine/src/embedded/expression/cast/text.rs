@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Decimal128Array, PrimitiveArray, StringArray};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Decimal128Array, PrimitiveArray, StringArray,
+};
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
 
 use super::{Mode, invalid_input};
@@ -56,7 +58,8 @@ pub fn to_number(array: &ArrayRef, target: &DataType, mode: Mode) -> Result<Arra
                     values.push(None);
                     continue;
                 };
-                values.push(super::number::fit_decimal(digits, text_scale, precision, scale, mode, || text.to_string())?);
+                values
+                    .push(super::number::fit_decimal(digits, text_scale, precision, scale, mode, || text.to_string())?);
             }
             Ok(Arc::new(Decimal128Array::from(values).with_precision_and_scale(precision, scale)?))
         }

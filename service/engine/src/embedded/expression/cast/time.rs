@@ -162,12 +162,12 @@ pub fn convert(array: &ArrayRef, from: &DataType, to: &DataType, mode: Mode, zon
         Arc::new(values.with_timezone_opt(with_zone.clone()))
     };
     match (from, to) {
-        (DataType::Date32, DataType::Timestamp(_, with_zone)) => Ok(utc(array.as_primitive::<Date32Type>().unary_opt(
-            |day| match with_zone {
+        (DataType::Date32, DataType::Timestamp(_, with_zone)) => {
+            Ok(utc(array.as_primitive::<Date32Type>().unary_opt(|day| match with_zone {
                 Some(_) => date(day).map(|date| zone.instant(date.and_time(NaiveTime::MIN))),
                 None => Some(i64::from(day) * MICROS_PER_DAY),
-            },
-        ))),
+            })))
+        }
         (DataType::Timestamp(_, with_zone), DataType::Date32) => {
             let days: Date32Array = micros(array)?.unary_opt(|micros| match with_zone {
                 Some(_) => zone.local(micros).map(|local| days(local.date())),
@@ -175,12 +175,14 @@ pub fn convert(array: &ArrayRef, from: &DataType, to: &DataType, mode: Mode, zon
             });
             Ok(Arc::new(days))
         }
-        (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, None)) => {
-            Ok(utc(micros(array)?.unary_opt(|micros| zone.local(micros).map(|local| local.and_utc().timestamp_micros()))))
+        (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, None)) => Ok(utc(
+            micros(array)?.unary_opt(|micros| zone.local(micros).map(|local| local.and_utc().timestamp_micros()))
+        )),
+        (DataType::Timestamp(_, None), DataType::Timestamp(_, Some(_))) => {
+            Ok(utc(micros(array)?.unary_opt(|micros| {
+                chrono::DateTime::from_timestamp_micros(micros).map(|local| zone.instant(local.naive_utc()))
+            })))
         }
-        (DataType::Timestamp(_, None), DataType::Timestamp(_, Some(_))) => Ok(utc(micros(array)?.unary_opt(|micros| {
-            chrono::DateTime::from_timestamp_micros(micros).map(|local| zone.instant(local.naive_utc()))
-        }))),
         (DataType::Timestamp(_, _), DataType::Timestamp(_, _)) => Ok(utc(micros(array)?)),
         (DataType::Timestamp(_, _), DataType::Boolean) => {
             let truths = micros(array)?.iter().map(|micros| micros.map(|micros| micros != 0)).collect::<Vec<_>>();
@@ -200,9 +202,9 @@ pub fn convert(array: &ArrayRef, from: &DataType, to: &DataType, mode: Mode, zon
         }
         (from, DataType::Timestamp(_, _)) if is_float(from) || matches!(from, DataType::Decimal128(_, _)) => {
             let seconds = number::convert(array, &DataType::Float64, mode)?;
-            Ok(utc(seconds.as_primitive::<Float64Type>().unary_opt(|seconds| {
-                seconds.is_finite().then_some((seconds * 1e6) as i64)
-            })))
+            Ok(utc(seconds
+                .as_primitive::<Float64Type>()
+                .unary_opt(|seconds| seconds.is_finite().then_some((seconds * 1e6) as i64))))
         }
         _ => Ok(arrow::array::new_null_array(to, array.len())),
     }

@@ -22,8 +22,12 @@ pub fn by(mut call: Call<'_>, is_max: bool) -> Result<Typed> {
     }
     let order = canonical_float(order);
     let output = Arc::new(value.field.as_ref().clone().with_nullable(true));
-    let function =
-        Best { is_max, output: output.clone(), order: order.data_type().clone(), signature: Signature::any(2, Volatility::Immutable) };
+    let function = Best {
+        is_max,
+        output: output.clone(),
+        order: order.data_type().clone(),
+        signature: Signature::any(2, Volatility::Immutable),
+    };
     let function = Arc::new(AggregateUDF::new_from_impl(function));
     Ok(Typed { expr: aggregate(function, vec![value, order], false, vec![], None), field: output })
 }

@@ -13,11 +13,11 @@ use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
 use super::aggregate;
+use crate::Result;
 use crate::embedded::expression::Typed;
 use crate::embedded::expression::coercion::{array_of, is_integral, is_numeric};
 use crate::embedded::expression::order::canonical_float;
 use crate::embedded::functions::Call;
-use crate::Result;
 
 type Finish = Arc<dyn Fn(&[ArrayRef]) -> Result<ScalarValue> + Send + Sync>;
 
@@ -43,7 +43,10 @@ fn gathered(
         signature: Signature::variadic_any(Volatility::Immutable),
         finish: Arc::new(finish),
     };
-    Typed { expr: aggregate(Arc::new(AggregateUDF::new_from_impl(gather)), arguments, false, vec![], None), field: output }
+    Typed {
+        expr: aggregate(Arc::new(AggregateUDF::new_from_impl(gather)), arguments, false, vec![], None),
+        field: output,
+    }
 }
 
 #[derive(Clone)]
@@ -136,7 +139,11 @@ impl Gathering {
         let mut columns = Vec::with_capacity(self.gather.inputs.len());
         for (at, field) in self.gather.inputs.iter().enumerate() {
             let parts: Vec<&dyn Array> = self.chunks.iter().map(|chunk| chunk.column(at).as_ref()).collect();
-            columns.push(if parts.is_empty() { new_empty_array(field.data_type()) } else { arrow::compute::concat(&parts)? });
+            columns.push(if parts.is_empty() {
+                new_empty_array(field.data_type())
+            } else {
+                arrow::compute::concat(&parts)?
+            });
         }
         Ok(columns)
     }

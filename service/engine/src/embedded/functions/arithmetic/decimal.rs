@@ -56,7 +56,8 @@ pub fn apply(operation: Operation, overflow: Overflow, left: Typed, right: Typed
         ..Kernel::new(format!("decimal {operation:?} {overflow:?}"), output.clone(), nullable)
     };
     kernel.call(vec![left, right], move |arguments, _| {
-        let (lefts, rights) = (arguments[0].as_primitive::<Decimal128Type>(), arguments[1].as_primitive::<Decimal128Type>());
+        let (lefts, rights) =
+            (arguments[0].as_primitive::<Decimal128Type>(), arguments[1].as_primitive::<Decimal128Type>());
         let mut results: Vec<Option<i128>> = Vec::with_capacity(lefts.len());
         for (left, right) in lefts.iter().zip(rights) {
             let (Some(left), Some(right)) = (left, right) else {
@@ -108,7 +109,8 @@ fn power_of_ten(exponent: i32) -> Option<i256> {
 fn compute(operation: Operation, (left, s1): (i128, i32), (right, s2): (i128, i32), scale: i32) -> Option<i128> {
     let (left, right) = (i256::from_i128(left), i256::from_i128(right));
     let common = s1.max(s2);
-    let aligned = || Some((left.checked_mul(power_of_ten(common - s1)?)?, right.checked_mul(power_of_ten(common - s2)?)?));
+    let aligned =
+        || Some((left.checked_mul(power_of_ten(common - s1)?)?, right.checked_mul(power_of_ten(common - s2)?)?));
     let (digits, from) = match operation {
         Operation::Add => {
             let (left, right) = aligned()?;

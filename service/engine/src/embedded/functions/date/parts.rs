@@ -26,11 +26,17 @@ pub fn of_date(mut call: Call<'_>, field: fn(NaiveDate) -> i32) -> Result<Typed>
 /// A field of the time of day: so many microseconds long, so many of them before it begins again.
 pub fn of_time(mut call: Call<'_>, unit_micros: i64, modulus: i64) -> Result<Typed> {
     if let DataType::Duration(_) = call.arguments[0].data_type() {
-        return Ok(kernel::strict(format!("part {unit_micros}"), call.arguments, DataType::Int32, move |arguments, _| {
-            let durations = arguments[0].as_primitive::<DurationMicrosecondType>();
-            let fields: PrimitiveArray<Int32Type> = durations.unary(|micros| (micros / unit_micros % modulus) as i32);
-            Ok(Arc::new(fields))
-        }));
+        return Ok(kernel::strict(
+            format!("part {unit_micros}"),
+            call.arguments,
+            DataType::Int32,
+            move |arguments, _| {
+                let durations = arguments[0].as_primitive::<DurationMicrosecondType>();
+                let fields: PrimitiveArray<Int32Type> =
+                    durations.unary(|micros| (micros / unit_micros % modulus) as i32);
+                Ok(Arc::new(fields))
+            },
+        ));
     }
     local_time(&mut call)?;
     let zone = Zone::of(call.conf());
@@ -96,8 +102,7 @@ pub fn part(mut call: Call<'_>) -> Result<Typed> {
 fn seconds(mut call: Call<'_>) -> Result<Typed> {
     local_time(&mut call)?;
     Ok(kernel::strict("seconds with fraction", call.arguments, DataType::Decimal128(8, 6), |arguments, _| {
-        let seconds: Decimal128Array =
-            micros(&arguments[0])?.unary(|micros| i128::from(micros.rem_euclid(60_000_000)));
+        let seconds: Decimal128Array = micros(&arguments[0])?.unary(|micros| i128::from(micros.rem_euclid(60_000_000)));
         Ok(Arc::new(seconds.with_precision_and_scale(8, 6)?))
     }))
 }

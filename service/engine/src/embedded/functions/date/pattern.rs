@@ -20,7 +20,18 @@ enum Item {
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
@@ -33,7 +44,11 @@ impl Pattern {
         Ok(Pattern { items })
     }
 
-    fn items(whole: &str, characters: &mut std::iter::Peekable<std::str::Chars<'_>>, nested: bool) -> Result<Vec<Item>> {
+    fn items(
+        whole: &str,
+        characters: &mut std::iter::Peekable<std::str::Chars<'_>>,
+        nested: bool,
+    ) -> Result<Vec<Item>> {
         let mut items = Vec::new();
         while let Some(character) = characters.next() {
             match character {
@@ -61,7 +76,9 @@ impl Pattern {
                         count += 1;
                     }
                     if !"GyuMLdDQqEaHhKkmsSVzOXxZ".contains(character) {
-                        return Err(Error::Unsupported { feature: format!("letter {character} in the pattern {whole}") });
+                        return Err(Error::Unsupported {
+                            feature: format!("letter {character} in the pattern {whole}"),
+                        });
                     }
                     items.push(Item::Letter(character, count));
                 }
@@ -113,7 +130,13 @@ fn field(letter: char, count: usize, local: NaiveDateTime, zone: &Zone, instant:
     let name = |name: &str| if count >= 4 { name.to_string() } else { name[..3].to_string() };
     let hour = local.hour();
     match letter {
-        'G' => if local.year() > 0 { "AD".into() } else { "BC".into() },
+        'G' => {
+            if local.year() > 0 {
+                "AD".into()
+            } else {
+                "BC".into()
+            }
+        }
         'y' | 'u' if count == 2 => format!("{:02}", local.year().rem_euclid(100)),
         'y' | 'u' => padded(local.year().into()),
         'M' | 'L' if count >= 3 => name(MONTHS[local.month0() as usize]),
@@ -129,7 +152,13 @@ fn field(letter: char, count: usize, local: NaiveDateTime, zone: &Zone, instant:
             }
         }
         'E' => name(DAYS[local.weekday().num_days_from_monday() as usize]),
-        'a' => if hour < 12 { "AM".into() } else { "PM".into() },
+        'a' => {
+            if hour < 12 {
+                "AM".into()
+            } else {
+                "PM".into()
+            }
+        }
         'H' => padded(hour.into()),
         'k' => padded(if hour == 0 { 24 } else { hour.into() }),
         'K' => padded((hour % 12).into()),
@@ -248,7 +277,13 @@ fn named<'t>(names: &[&str], is_full: bool, text: &'t str) -> Option<(u32, &'t s
     None
 }
 
-fn read_field<'t>(letter: char, count: usize, is_adjacent: bool, text: &'t str, fields: &mut Fields) -> Option<&'t str> {
+fn read_field<'t>(
+    letter: char,
+    count: usize,
+    is_adjacent: bool,
+    text: &'t str,
+    fields: &mut Fields,
+) -> Option<&'t str> {
     let widest = |usual: usize| if is_adjacent || count > 1 { count } else { usual };
     let two = |text: &'t str| number(text, count.min(2), if count == 1 && !is_adjacent { 2 } else { count });
     Some(match letter {
@@ -290,7 +325,13 @@ fn read_field<'t>(letter: char, count: usize, is_adjacent: bool, text: &'t str, 
         'E' => named(&DAYS, count >= 4, text)?.1,
         'a' => {
             let half = text.get(..2)?;
-            fields.half = Some(if half.eq_ignore_ascii_case("PM") { 1 } else if half.eq_ignore_ascii_case("AM") { 0 } else { return None });
+            fields.half = Some(if half.eq_ignore_ascii_case("PM") {
+                1
+            } else if half.eq_ignore_ascii_case("AM") {
+                0
+            } else {
+                return None;
+            });
             &text[2..]
         }
         'H' | 'h' | 'K' | 'k' => {

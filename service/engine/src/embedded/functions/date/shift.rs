@@ -52,9 +52,8 @@ fn months_apart(end: NaiveDateTime, start: NaiveDateTime) -> f64 {
     if end.day() == start.day() || (is_last(end) && is_last(start)) {
         return months;
     }
-    let seconds_in_month = |at: NaiveDateTime| {
-        f64::from(at.day()) * 86_400.0 + (at.time() - NaiveTime::MIN).num_seconds() as f64
-    };
+    let seconds_in_month =
+        |at: NaiveDateTime| f64::from(at.day()) * 86_400.0 + (at.time() - NaiveTime::MIN).num_seconds() as f64;
     months + (seconds_in_month(end) - seconds_in_month(start)) / (31.0 * 86_400.0)
 }
 
@@ -93,8 +92,10 @@ fn weekday(name: &str) -> Option<u32> {
 pub fn next_day(mut call: Call<'_>) -> Result<Typed> {
     let ansi = call.ansi();
     call.cast_arguments(&[DataType::Date32, DataType::Utf8])?;
-    let kernel =
-        kernel::Kernel { raises: ansi, ..kernel::Kernel::new(format!("next_day, ansi {ansi}"), DataType::Date32, true) };
+    let kernel = kernel::Kernel {
+        raises: ansi,
+        ..kernel::Kernel::new(format!("next_day, ansi {ansi}"), DataType::Date32, true)
+    };
     Ok(kernel.call(call.arguments, move |arguments, _| {
         let mut next = Vec::with_capacity(arguments[0].len());
         for (day, name) in arguments[0].as_primitive::<Date32Type>().iter().zip(texts(&arguments[1])) {
@@ -191,7 +192,8 @@ pub fn shift_by_interval(left: &ArrayRef, right: &ArrayRef, is_minus: bool, zone
                     Some(instant)
                 } else {
                     zone.local(instant).and_then(|local| {
-                        let day = plus_months(local.date(), months * sign)? + chrono::Duration::days((count * sign).into());
+                        let day =
+                            plus_months(local.date(), months * sign)? + chrono::Duration::days((count * sign).into());
                         Some(zone.instant(day.and_time(local.time())))
                     })
                 };
@@ -278,14 +280,16 @@ pub fn timestamp_add(mut call: Call<'_>) -> Result<Typed> {
         Unit::Months(count) => format!("timestampadd {count} months in {zone:?}"),
     };
     Ok(kernel::strict(name, call.arguments, timestamp_type(), move |arguments, _| {
-        let rows = arguments[0].as_primitive::<Int64Type>().iter().zip(micros(&arguments[1])?.iter().collect::<Vec<_>>());
+        let rows =
+            arguments[0].as_primitive::<Int64Type>().iter().zip(micros(&arguments[1])?.iter().collect::<Vec<_>>());
         let moved = rows.map(|(count, instant)| {
             let (count, instant) = (count?, instant?);
             match unit {
                 Unit::Micros(length) => instant.checked_add(count.checked_mul(length)?),
                 Unit::Days(each) => {
                     let local = zone.local(instant)?;
-                    let moved = local.checked_add_signed(chrono::Duration::try_days(count.checked_mul(each.into())?)?)?;
+                    let moved =
+                        local.checked_add_signed(chrono::Duration::try_days(count.checked_mul(each.into())?)?)?;
                     Some(zone.instant(moved))
                 }
                 Unit::Months(each) => {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, Date32Array, Int64Array, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 
+use super::super::Call;
 use super::super::kernel::{self, Kernel};
 use super::super::string::texts;
-use super::super::Call;
 use super::pattern::Pattern;
 use crate::embedded::expression::Typed;
 use crate::embedded::expression::cast::time::{days, micros};
@@ -44,7 +44,10 @@ fn unreadable(text: &str) -> Error {
             "Text '{text}' could not be parsed. Use `try_to_timestamp` to tolerate invalid input string and return NULL \
              instead."
         ),
-        parameters: vec![("func", "`try_to_timestamp`".into()), ("message", format!("Text '{text}' could not be parsed"))],
+        parameters: vec![
+            ("func", "`try_to_timestamp`".into()),
+            ("message", format!("Text '{text}' could not be parsed")),
+        ],
     }
 }
 
@@ -53,7 +56,14 @@ fn mode(call: &Call<'_>, is_try: bool) -> Mode {
 }
 
 /// Instants of texts by patterns.
-fn by_pattern(call: &Call<'_>, text: Typed, pattern: Typed, is_try: bool, zone: Zone, output: DataType) -> Result<Typed> {
+fn by_pattern(
+    call: &Call<'_>,
+    text: Typed,
+    pattern: Typed,
+    is_try: bool,
+    zone: Zone,
+    output: DataType,
+) -> Result<Typed> {
     let raises = mode(call, is_try) == Mode::Ansi;
     let text = call.cast(text, &DataType::Utf8)?;
     let pattern = call.cast(pattern, &DataType::Utf8)?;
@@ -77,11 +87,14 @@ fn by_pattern(call: &Call<'_>, text: Typed, pattern: Typed, is_try: bool, zone: 
             DataType::Date32 => {
                 Arc::new(instants.iter().map(|at| at.map(|(local, _)| days(local.date()))).collect::<Date32Array>())
             }
-            DataType::Int64 => {
-                Arc::new(instants.iter().map(|at| at.map(|(_, instant)| instant.div_euclid(1_000_000))).collect::<Int64Array>())
-            }
+            DataType::Int64 => Arc::new(
+                instants.iter().map(|at| at.map(|(_, instant)| instant.div_euclid(1_000_000))).collect::<Int64Array>(),
+            ),
             DataType::Timestamp(_, None) => Arc::new(
-                instants.iter().map(|at| at.map(|(local, _)| local.and_utc().timestamp_micros())).collect::<TimestampMicrosecondArray>(),
+                instants
+                    .iter()
+                    .map(|at| at.map(|(local, _)| local.and_utc().timestamp_micros()))
+                    .collect::<TimestampMicrosecondArray>(),
             ),
             _ => {
                 let instants = instants.iter().map(|at| at.map(|(_, instant)| instant));
@@ -150,7 +163,7 @@ pub fn unix_timestamp(mut call: Call<'_>) -> Result<Typed> {
     let mut arguments = std::mem::take(&mut call.arguments);
     let zone = Zone::of(call.conf());
     if arguments.is_empty() {
-        let now = datafusion::functions::datetime::now().call(vec![]);
+        let now = datafusion::functions::datetime::now(call.resolver.state.config_options()).call(vec![]);
         let cast = datafusion::logical_expr::Cast::new(Box::new(now), timestamp_type());
         let now = Typed::new(datafusion::logical_expr::Expr::Cast(cast), timestamp_type(), false);
         return call.cast(now, &DataType::Int64);

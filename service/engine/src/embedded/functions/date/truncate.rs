@@ -55,7 +55,11 @@ fn truncated(local: NaiveDateTime, unit: &str) -> Option<NaiveDateTime> {
 pub fn timestamp(mut call: Call<'_>) -> Result<Typed> {
     let [unit, value] = call.take()?;
     let unit = call.cast(unit, &DataType::Utf8)?;
-    let value = if matches!(value.data_type(), DataType::Timestamp(_, None)) { value } else { call.cast(value, &timestamp_type())? };
+    let value = if matches!(value.data_type(), DataType::Timestamp(_, None)) {
+        value
+    } else {
+        call.cast(value, &timestamp_type())?
+    };
     let output = value.data_type().clone();
     let is_instant = output == timestamp_type();
     let zone = Zone::of(call.conf());

@@ -65,7 +65,9 @@ fn value(array: &dyn Array, row: usize, seed: i32) -> Result<i32> {
     match (hashed(array, row), array.data_type()) {
         (Some(HashedOwned::Plain(value)), _) => Ok(plain(&value)),
         (Some(HashedOwned::Owned(value)), _) => Ok(bytes(&value, seed)),
-        (None, DataType::Struct(_)) => array.as_struct().columns().iter().try_fold(seed, |seed, column| value(column, row, seed)),
+        (None, DataType::Struct(_)) => {
+            array.as_struct().columns().iter().try_fold(seed, |seed, column| value(column, row, seed))
+        }
         (None, DataType::List(_)) => {
             let elements = array.as_list::<i32>().value(row);
             (0..elements.len()).try_fold(seed, |seed, element| value(&elements, element, seed))

@@ -45,8 +45,12 @@ fn lane(bytes: &[u8]) -> u64 {
 pub fn bytes(bytes: &[u8], seed: u64) -> u64 {
     let mut rest = bytes;
     let mut hash = if bytes.len() >= 32 {
-        let mut lanes =
-            [seed.wrapping_add(PRIMES[0]).wrapping_add(PRIMES[1]), seed.wrapping_add(PRIMES[1]), seed, seed.wrapping_sub(PRIMES[0])];
+        let mut lanes = [
+            seed.wrapping_add(PRIMES[0]).wrapping_add(PRIMES[1]),
+            seed.wrapping_add(PRIMES[1]),
+            seed,
+            seed.wrapping_sub(PRIMES[0]),
+        ];
         while rest.len() >= 32 {
             for (position, accumulator) in lanes.iter_mut().enumerate() {
                 *accumulator = round(*accumulator, lane(&rest[position * 8..position * 8 + 8]));
@@ -54,7 +58,8 @@ pub fn bytes(bytes: &[u8], seed: u64) -> u64 {
             rest = &rest[32..];
         }
         let turns = [1, 7, 12, 18];
-        let mut hash = lanes.iter().zip(turns).fold(0u64, |hash, (lane, turn)| hash.wrapping_add(lane.rotate_left(turn)));
+        let mut hash =
+            lanes.iter().zip(turns).fold(0u64, |hash, (lane, turn)| hash.wrapping_add(lane.rotate_left(turn)));
         for accumulator in lanes {
             hash = (hash ^ round(0, accumulator)).wrapping_mul(PRIMES[0]).wrapping_add(PRIMES[3]);
         }
@@ -94,7 +99,9 @@ fn value(array: &dyn Array, row: usize, seed: u64) -> Result<u64> {
         (Some(HashedOwned::Plain(Hashed::Long(value))), _) => Ok(long(value, seed)),
         (Some(HashedOwned::Plain(Hashed::Bytes(value))), _) => Ok(bytes(value, seed)),
         (Some(HashedOwned::Owned(value)), _) => Ok(bytes(&value, seed)),
-        (None, DataType::Struct(_)) => array.as_struct().columns().iter().try_fold(seed, |seed, column| value(column, row, seed)),
+        (None, DataType::Struct(_)) => {
+            array.as_struct().columns().iter().try_fold(seed, |seed, column| value(column, row, seed))
+        }
         (None, DataType::List(_)) => {
             let elements = array.as_list::<i32>().value(row);
             (0..elements.len()).try_fold(seed, |seed, element| value(&elements, element, seed))

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, PrimitiveArray};
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type};
 
+use super::super::Call;
 use super::super::arithmetic::overflowed;
 use super::super::kernel::{self, Kernel};
-use super::super::Call;
 use super::{not_a_number, places};
 use crate::Result;
 use crate::embedded::expression::Typed;
@@ -73,7 +73,11 @@ pub fn round(mut call: Call<'_>, ties: Ties) -> Result<Typed> {
     let ansi = call.ansi();
     call.arguments.truncate(1);
     let [value] = call.take()?;
-    let value = if matches!(value.data_type(), DataType::Utf8 | DataType::Null) { call.cast(value, &DataType::Float64)? } else { value };
+    let value = if matches!(value.data_type(), DataType::Utf8 | DataType::Null) {
+        call.cast(value, &DataType::Float64)?
+    } else {
+        value
+    };
     let drop = Drop::Nearest(ties);
     let data_type = value.data_type().clone();
     match data_type {
@@ -136,13 +140,7 @@ fn decimal(value: Typed, precision: u8, scale: i8, places: i32, drop: Drop) -> T
     let scale = i32::from(scale);
     let kept = places.clamp(0, scale);
     let whole = i32::from(precision) - scale + 1;
-    let output_precision = if places < 0 {
-        whole.max(-places + 1).min(38)
-    } else if places >= scale {
-        i32::from(precision)
-    } else {
-        (whole + kept).min(38)
-    };
+    let output_precision = if places < 0 { whole.max(-places + 1).min(38) } else { (whole + kept).min(38) };
     let output = DataType::Decimal128(output_precision as u8, kept as i8);
     kernel::strict(format!("round {drop:?} {places}"), vec![value], output, move |arguments, _| {
         let digits = arguments[0].as_primitive::<Decimal128Type>();
@@ -163,7 +161,11 @@ pub fn toward(mut call: Call<'_>, toward: Toward) -> Result<Typed> {
     let places = if call.arguments.len() == 2 { Some(places(&call)?) } else { None };
     call.arguments.truncate(1);
     let [value] = call.take()?;
-    let value = if matches!(value.data_type(), DataType::Utf8 | DataType::Null) { call.cast(value, &DataType::Float64)? } else { value };
+    let value = if matches!(value.data_type(), DataType::Utf8 | DataType::Null) {
+        call.cast(value, &DataType::Float64)?
+    } else {
+        value
+    };
     if let Some(places) = places {
         let value = match value.data_type() {
             DataType::Decimal128(_, _) => value,
@@ -175,7 +177,9 @@ pub fn toward(mut call: Call<'_>, toward: Toward) -> Result<Typed> {
             DataType::Float64 => call.cast(value, &DataType::Decimal128(30, 15))?,
             _ => return Err(not_a_number(&call, &value)),
         };
-        let DataType::Decimal128(precision, scale) = *value.data_type() else { return Err(not_a_number(&call, &value)) };
+        let DataType::Decimal128(precision, scale) = *value.data_type() else {
+            return Err(not_a_number(&call, &value));
+        };
         return Ok(decimal(value, precision, scale, places, drop));
     }
     match value.data_type().clone() {
@@ -188,10 +192,11 @@ pub fn toward(mut call: Call<'_>, toward: Toward) -> Result<Typed> {
         data_type if is_float(&data_type) => {
             let value = call.cast(value, &DataType::Float64)?;
             Ok(kernel::strict(format!("whole {toward:?}"), vec![value], DataType::Int64, move |arguments, _| {
-                let longs: PrimitiveArray<Int64Type> = arguments[0].as_primitive::<Float64Type>().unary(|double| match toward {
-                    Toward::Up => double.ceil() as i64,
-                    Toward::Down => double.floor() as i64,
-                });
+                let longs: PrimitiveArray<Int64Type> =
+                    arguments[0].as_primitive::<Float64Type>().unary(|double| match toward {
+                        Toward::Up => double.ceil() as i64,
+                        Toward::Down => double.floor() as i64,
+                    });
                 Ok(Arc::new(longs))
             }))
         }

@@ -69,7 +69,8 @@ fn grouped(plain: &str) -> String {
         Some(unsigned) => ("-", unsigned),
         None => ("", plain),
     };
-    let (whole, fraction) = unsigned.split_once('.').map_or((unsigned, None), |(whole, fraction)| (whole, Some(fraction)));
+    let (whole, fraction) =
+        unsigned.split_once('.').map_or((unsigned, None), |(whole, fraction)| (whole, Some(fraction)));
     let mut out = String::from(sign);
     for (position, digit) in whole.chars().enumerate() {
         if position > 0 && (whole.len() - position) % 3 == 0 {

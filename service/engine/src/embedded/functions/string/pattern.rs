@@ -80,11 +80,15 @@ fn as_regex(pattern: &str, escape: char, ignores_case: bool) -> Result<String> {
     while let Some(character) = characters.next() {
         match character {
             _ if character == escape => match characters.next() {
-                Some(next) if next == '_' || next == '%' || next == escape => regex += &regex::escape(&next.to_string()),
+                Some(next) if next == '_' || next == '%' || next == escape => {
+                    regex += &regex::escape(&next.to_string())
+                }
                 _ => {
                     return Err(Error::Row {
                         class: "INVALID_FORMAT.ESC_IN_THE_MIDDLE",
-                        message: format!("The format is invalid: '{pattern}'. The escape character is not allowed to precede that character."),
+                        message: format!(
+                            "The format is invalid: '{pattern}'. The escape character is not allowed to precede that character."
+                        ),
                         parameters: vec![("format", format!("'{pattern}'"))],
                     });
                 }
@@ -222,7 +226,9 @@ pub fn extract_all(mut call: Call<'_>) -> Result<Typed> {
                 return Ok(None);
             }
             let group = group_index(regex, groups.value(row), "regexp_extract_all")?;
-            let found = regex.captures_iter(text).map(|captures| captures.get(group).map_or("", |found| found.as_str()).to_string());
+            let found = regex
+                .captures_iter(text)
+                .map(|captures| captures.get(group).map_or("", |found| found.as_str()).to_string());
             Ok(Some(found.collect::<Vec<String>>()))
         })?;
         let mut lists = ListBuilder::new(StringBuilder::new()).with_field(element.clone());
@@ -248,7 +254,9 @@ pub fn substr(mut call: Call<'_>) -> Result<Typed> {
 pub fn count(mut call: Call<'_>) -> Result<Typed> {
     call.cast_arguments(&[DataType::Utf8, DataType::Utf8])?;
     Ok(kernel::raising("regexp_count", call.arguments, DataType::Int32, |arguments, _| {
-        Ok(Arc::new(Int32Array::from(each(arguments, |_, text, regex| Ok(Some(regex.find_iter(text).count() as i32)))?)))
+        Ok(Arc::new(Int32Array::from(each(arguments, |_, text, regex| {
+            Ok(Some(regex.find_iter(text).count() as i32))
+        })?)))
     }))
 }
 

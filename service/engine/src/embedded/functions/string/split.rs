@@ -83,7 +83,9 @@ pub fn part(mut call: Call<'_>) -> Result<Typed> {
             if index == 0 {
                 return Err(Error::Row {
                     class: "INVALID_INDEX_OF_ZERO",
-                    message: "The index 0 is invalid. An index shall be either < 0 or > 0 (the first element has index 1).".into(),
+                    message:
+                        "The index 0 is invalid. An index shall be either < 0 or > 0 (the first element has index 1)."
+                            .into(),
                     parameters: vec![],
                 });
             }
@@ -100,18 +102,21 @@ pub fn before_delimiter(mut call: Call<'_>) -> Result<Typed> {
     call.cast_arguments(&[DataType::Utf8, DataType::Utf8, DataType::Int32])?;
     Ok(kernel::strict("substring_index", call.arguments, DataType::Utf8, |arguments, _| {
         let counts = arguments[2].as_primitive::<Int32Type>();
-        let rows = texts(&arguments[0]).iter().zip(texts(&arguments[1])).zip(counts).map(|((text, delimiter), count)| {
-            let (text, delimiter, count) = (text?, delimiter?, count?);
-            if delimiter.is_empty() || count == 0 {
-                return Some("");
-            }
-            let found = if count > 0 {
-                text.match_indices(delimiter).nth(count as usize - 1).map(|(at, _)| &text[..at])
-            } else {
-                text.rmatch_indices(delimiter).nth(count.unsigned_abs() as usize - 1).map(|(at, _)| &text[at + delimiter.len()..])
-            };
-            Some(found.unwrap_or(text))
-        });
+        let rows =
+            texts(&arguments[0]).iter().zip(texts(&arguments[1])).zip(counts).map(|((text, delimiter), count)| {
+                let (text, delimiter, count) = (text?, delimiter?, count?);
+                if delimiter.is_empty() || count == 0 {
+                    return Some("");
+                }
+                let found = if count > 0 {
+                    text.match_indices(delimiter).nth(count as usize - 1).map(|(at, _)| &text[..at])
+                } else {
+                    text.rmatch_indices(delimiter)
+                        .nth(count.unsigned_abs() as usize - 1)
+                        .map(|(at, _)| &text[at + delimiter.len()..])
+                };
+                Some(found.unwrap_or(text))
+            });
         Ok(Arc::new(rows.collect::<StringArray>()))
     }))
 }

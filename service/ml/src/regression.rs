@@ -1,0 +1,3 @@
+//! Regressors, a file each.
+
+pub mod linear_regression;
