@@ -12,7 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.ml.classification import LogisticRegression
 from pyspark.ml.feature import VectorAssembler
 from pyspark.ml.linalg import Vectors
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 import data
 from conftest import SLOTS
@@ -26,10 +28,16 @@ def small(spark):
 
 @pytest.fixture
 def large(spark):
-    """Data on which a fit takes long enough to be disturbed."""
-    columns = [F.rand(seed=i).alias(f"x{i}") for i in range(20)]
-    frame = spark.range(400_000).select(*columns, (F.rand(seed=99) > 0.5).cast("int").alias("label"))
-    return VectorAssembler(inputCols=[f"x{i}" for i in range(20)], outputCol="features").transform(frame)
+    return endless(spark)
+
+
+def endless(spark):
+    """Data on which a fit goes on and on: features that are nearly one, and classes that a plane separates."""
+    size = 20
+    base = spark.range(400_000).select(*[F.rand(seed=i).alias(f"r{i}") for i in range(size)])
+    columns = [(F.col("r0") + F.col(f"r{i}") * 10.0 ** (-i / 4)).alias(f"x{i}") for i in range(size)]
+    frame = base.select(*columns, (F.col("r3") + F.col("r4") > F.col("r5") + 0.5).cast("int").alias("label"))
+    return VectorAssembler(inputCols=[f"x{i}" for i in range(size)], outputCol="features").transform(frame)
 
 
 def slow_fit(frame):
@@ -43,10 +51,13 @@ class Background:
         self.error: BaseException | None = None
         self.result = None
         self.ended_at = 0.0
+        self.session = ConnectSession.getActiveSession()
         self.thread = threading.Thread(target=self._run, args=(call,), daemon=True)
         self.thread.start()
 
     def _run(self, call):
+        # fetching from a model asks for the thread's active session
+        ConnectSession._active_session.session = self.session
         try:
             self.result = call()
         except BaseException as error:
@@ -115,13 +126,9 @@ def test_interrupt_by_tag_spares_other_operations(spark, server, large, small):
 
 def test_a_client_that_goes_away_leaves_no_rank_for_long(server):
     """The session ends with the client's release, and its fit with it."""
-    from pyspark.sql import SparkSession
-
     session = SparkSession.builder.remote(server.remote).create()
     session.conf.set("spark.phalanx.workers", "2")
-    columns = [F.rand(seed=i).alias(f"x{i}") for i in range(20)]
-    frame = session.range(400_000).select(*columns, (F.rand(seed=9) > 0.5).cast("int").alias("label"))
-    frame = VectorAssembler(inputCols=[f"x{i}" for i in range(20)], outputCol="features").transform(frame)
+    frame = endless(session)
     fit = Background(lambda: slow_fit(frame))
     server.wait_for_ranks(2, 20)
     session.stop()
@@ -192,7 +199,7 @@ def test_an_empty_table_is_refused(spark, small):
 
 def test_vectors_of_two_sizes_are_refused(spark):
     rows = [(0.0, Vectors.dense(1.0)), (1.0, Vectors.dense(1.0, 2.0))]
-    with pytest.raises(PySparkException, match="size|length|dimension"):
+    with pytest.raises(PySparkException, match="expected vectors of 1 values, found one of 2"):
         LogisticRegression().fit(spark.createDataFrame(rows, ["label", "features"]))
 
 

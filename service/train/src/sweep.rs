@@ -31,7 +31,8 @@ fn tiles(num_rows: usize, size: usize) -> impl Iterator<Item = std::ops::Range<u
 /// Sums a loss of one margin a row, `offset + x . coefficients`, and returns `sum_r multiplier_r x_r`.
 ///
 /// The same through libtorch (two matrix-vector products and the elementwise steps between them, block by block) reads
-/// rows twice and writes margins three times: `examples/sweep_speed.rs` has both, and these kernels are the faster.
+/// rows twice and writes margins three times: of one million rows of 28 doubles it takes 24 ns a row where this takes 13,
+/// by `examples/sweep_speed.rs`; of 700 doubles, 580 ns where this takes 270.
 pub fn sweep(batches: &[Batch], coefficients: &[f64], offset: f64, loss: &mut dyn RowLoss) -> Vec<f64> {
     let mut gradient = vec![0.0; coefficients.len()];
     let mut margins = Vec::new();
@@ -49,6 +50,9 @@ pub fn sweep(batches: &[Batch], coefficients: &[f64], offset: f64, loss: &mut dy
 
 /// Sums the softmax loss of margins `offsets[c] + x . coefficients[c]`. `coefficients` has a row for every class; so has
 /// the gradient that is returned.
+///
+/// A product of matrices by libtorch is slower up to some ten classes (3 classes, 28 features: 64 ns a row against 30; 10
+/// classes, 700 features: 2.7 us against 1.5) and faster by a third at a hundred.
 pub fn sweep_classes(
     batches: &[Batch],
     coefficients: &[f64],

@@ -80,7 +80,7 @@ impl Segment {
     fn new(base: *mut u8, slot_bytes: usize, ranks: &[usize], local_rank: usize) -> Segment {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let patience =
-            if ranks.len() <= cores { Patience { spins: 1000, yields: 1 } } else { Patience { spins: 0, yields: 10 } };
+            if ranks.len() <= cores { Patience { spins: 300, yields: 60 } } else { Patience { spins: 0, yields: 10 } };
         let bytes = Self::bytes_needed(ranks.len(), slot_bytes);
         let rounds = AtomicU32::new(0);
         Segment { base, bytes, slot_bytes, ranks: ranks.to_vec(), local_rank, rounds, patience }

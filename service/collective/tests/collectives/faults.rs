@@ -73,7 +73,7 @@ fn a_rank_that_does_not_come_is_named_at_the_deadline() {
         let started = Instant::now();
         let sender = std::sync::Mutex::new(Some(sender));
         let num_failed = std::sync::atomic::AtomicUsize::new(0);
-        let errors = run_to_failure(hosts, 5, &with_timeout(400), |group| {
+        let errors = run_to_failure(hosts, 5, &with_timeout(1000), |group| {
             if group.rank() == 3 {
                 // Alive, with its group, until the others have given up.
                 let _ = receiver.lock().unwrap().recv();
@@ -88,7 +88,7 @@ fn a_rank_that_does_not_come_is_named_at_the_deadline() {
         for error in errors {
             assert!(matches!(&error, Error::Timeout { missing, .. } if *missing == [3]), "{hosts:?}: {error:?}");
         }
-        assert!((400..2000).contains(&started.elapsed().as_millis()));
+        assert!((1000..4000).contains(&started.elapsed().as_millis()));
     }
 }
 
@@ -116,7 +116,7 @@ fn an_abort_wakes_a_blocked_call_of_the_same_rank() {
     for hosts in [Hosts::One, Hosts::Each] {
         let outcomes = run(hosts, 2, &options(), |group| {
             if group.rank() == 1 {
-                std::thread::sleep(Duration::from_millis(300));
+                std::thread::sleep(Duration::from_millis(1500));
                 return (group.barrier().unwrap_err(), Duration::ZERO);
             }
             std::thread::scope(|scope| {
@@ -128,7 +128,7 @@ fn an_abort_wakes_a_blocked_call_of_the_same_rank() {
             })
         });
         assert!(outcomes.iter().all(|(error, _)| matches!(error, Error::Aborted { .. })), "{outcomes:?}");
-        assert!(outcomes[0].1 < Duration::from_millis(200), "{outcomes:?}");
+        assert!(outcomes[0].1 < Duration::from_millis(1000), "{outcomes:?}");
     }
 }
 
@@ -199,7 +199,7 @@ fn a_killed_process_is_named_by_all_others_within_a_second() {
 #[test]
 fn a_stopped_process_is_named_at_the_deadline() {
     for hosts in ALL_HOSTS {
-        let mut gang = Gang::start(hosts, 4, "reduce_until_failure", 500);
+        let mut gang = Gang::start(hosts, 4, "reduce_until_failure", 1500);
         gang.wait_until_working();
         let stopped = Instant::now();
         gang.signal(1, libc::SIGSTOP);
@@ -207,7 +207,7 @@ fn a_stopped_process_is_named_at_the_deadline() {
             assert!(report.contains("Timeout") && report.contains("missing: [1]"), "{hosts:?} rank {rank}: {report}");
         }
         let waited = stopped.elapsed();
-        assert!(waited > Duration::from_millis(450) && waited < Duration::from_secs(2), "{hosts:?}: {waited:?}");
+        assert!(waited > Duration::from_millis(1400) && waited < Duration::from_secs(5), "{hosts:?}: {waited:?}");
     }
 }
 

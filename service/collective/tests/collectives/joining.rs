@@ -58,7 +58,7 @@ fn a_rank_of_another_job_or_world_size_or_with_other_options_is_a_mismatch() {
     let errors = try_join(members, |_| short_options(), Result::<Group, Error>::unwrap_err);
     assert!(errors.iter().all(|error| matches!(error, Error::Mismatch { .. })), "{errors:?}");
 
-    let other_options = |rank| Options { tree_bytes_max: 1000 + rank, ..short_options() };
+    let other_options = |rank| Options { tree_bytes_max: 1000 + rank, ..options() };
     let errors = try_join(memberships(Hosts::One, 3), other_options, Result::<Group, Error>::unwrap_err);
     assert!(errors.iter().all(|error| !matches!(error, Error::Timeout { .. })), "{errors:?}");
     assert!(errors.iter().any(|error| matches!(error, Error::Mismatch { .. })), "{errors:?}");

@@ -34,7 +34,7 @@ pub fn locate(path: &str) -> Result<(Arc<dyn ObjectStore>, Path)> {
     }
     let invalid = |source: object_store::path::Error| Error::Engine(engine::Error::ObjectStore { source: source.into() });
     let prefix = Path::from_absolute_path(&absolute).map_err(invalid)?;
-    Ok((Arc::new(LocalFileSystem::new()), prefix))
+    Ok((Arc::new(LocalFileSystem::new().with_automatic_cleanup(true)), prefix))
 }
 
 #[cfg(test)]

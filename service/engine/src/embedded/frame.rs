@@ -20,7 +20,7 @@ pub struct Column {
     pub internal: String,
     /// Type, nullability and metadata (user-defined type, Spark's column metadata); its name is `name`.
     pub field: FieldRef,
-    /// The client's plan ids of the relations that put this column out: what `df["a"]` refers to.
+    /// The client's plan ids of the relations that put this column out, the outermost last: what `df["a"]` refers to.
     pub plan_ids: Vec<i64>,
     /// The qualifiers the column answers to, innermost last: `t` for `t.a`, `db`, `t` for `db.t.a`. Any suffix matches.
     pub qualifiers: Vec<String>,

@@ -30,6 +30,19 @@ pub fn doubles(json: &Json) -> Vec<f64> {
     json.as_array().unwrap().iter().map(number).collect()
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Footing {
+    /// A minimum that both must find, to the last digits.
+    Firm,
+    /// Classes that can be told apart, and no penalty: coefficients grow for ever, and only objectives compare.
+    Flat,
+    /// Cut off by `maxIter` on its way, where rounding errors have had time to grow.
+    Unfinished,
+    /// Classes of equal weight under OWL-QN: the gradient of an intercept is zero but for rounding, whose sign chooses the
+    /// first orthant.
+    Balanced,
+}
+
 /// One fit of Spark's.
 #[derive(Debug)]
 pub struct Case {
@@ -53,6 +66,23 @@ impl Case {
         }
         parameters.extend(["intercept", "scale"].iter().filter_map(|name| self.result.get(*name)).map(number));
         parameters
+    }
+
+    /// How closely a fit can be compared with Spark's.
+    pub fn footing(&self) -> Footing {
+        let param = |name: &str| self.params.get(name).and_then(Json::as_f64).unwrap_or(0.0);
+        let fits_intercept = self.params.get("fitIntercept").and_then(Json::as_bool).unwrap_or(true);
+        let is_unweighted = self.params.get("weightCol").is_none();
+        let is_penalised = param("regParam") > 0.0;
+        if !self.has_converged() {
+            Footing::Unfinished
+        } else if self.result.contains_key("numClasses") && !is_penalised {
+            Footing::Flat
+        } else if self.data.starts_with("iris") && param("elasticNetParam") > 0.0 && fits_intercept && is_unweighted {
+            Footing::Balanced
+        } else {
+            Footing::Firm
+        }
     }
 
     /// Whether Spark stopped by itself.

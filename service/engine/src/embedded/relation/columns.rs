@@ -1,6 +1,5 @@
 //! Relations that add, rename, drop or convert columns.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::ScalarValue;

@@ -8,7 +8,7 @@ use udt::{Matrix, Vector, VectorRow};
 use super::program::Fitted;
 use super::solution::{Prediction, Solution};
 use crate::classification::prediction::{Classifier, Scores, transform};
-use crate::linear::saved::{Cell, compress, one_row};
+use crate::linear::saved::{Cell, compress, compress_vector, one_row, sparse_vector};
 use crate::persist::Saved;
 use crate::summary::classification::ClassificationSummary;
 use crate::{Argument, Attribute, Error, Model, Operator, Params, Result, Summary, TransformStep, Value};
@@ -41,12 +41,11 @@ impl LogisticRegressionModel {
     /// As [`LogisticRegressionModel::new`].
     pub(super) fn fitted(operator: &'static Operator, params: Params, fitted: Fitted) -> Result<LogisticRegressionModel> {
         let num_rows = fitted.intercepts.len();
-        let intercepts = Vector::Dense(fitted.intercepts);
         // a model of one label keeps its certain class as Spark stores it
         let intercepts = match (fitted.is_constant, fitted.is_multinomial) {
-            (false, _) => intercepts.compressed(),
-            (true, false) => intercepts,
-            (true, true) => sparse(&intercepts.to_dense()),
+            (false, _) => compress_vector(fitted.intercepts),
+            (true, false) => Vector::Dense(fitted.intercepts),
+            (true, true) => sparse_vector(&fitted.intercepts),
         };
         let solution = Solution {
             num_classes: fitted.num_classes,
@@ -79,7 +78,7 @@ impl LogisticRegressionModel {
         self.only_binomial("matrix of coefficients, use coefficientMatrix")?;
         Ok(match &self.solution.coefficients {
             Matrix::Dense { values, .. } => Vector::Dense(values.clone()),
-            sparse_matrix @ Matrix::Sparse { .. } => sparse(&sparse_matrix.to_row_major()),
+            sparse @ Matrix::Sparse { .. } => sparse_vector(&sparse.to_row_major()),
         })
     }
 
@@ -91,12 +90,6 @@ impl LogisticRegressionModel {
         };
         Ok(Scores { num_classes: self.prediction.num_classes(), values: self.prediction.raw_of(&row)? })
     }
-}
-
-fn sparse(values: &[f64]) -> Vector {
-    let stored = values.iter().enumerate().filter(|(_, v)| **v != 0.0);
-    let (indices, kept) = stored.map(|(i, v)| (i as i32, *v)).unzip();
-    Vector::Sparse { size: values.len(), indices, values: kept }
 }
 
 impl Model for LogisticRegressionModel {

@@ -9,7 +9,7 @@ use udt::{Matrix, Vector, VectorRow};
 use super::program::Fitted;
 use crate::linear::margins::Margins;
 use crate::linear::params::{check_outputs, features_column};
-use crate::linear::saved::{Cell, one_row};
+use crate::linear::saved::{Cell, compress_vector, one_row};
 use crate::ml_attr::Attribute as ColumnAttribute;
 use crate::persist::Saved;
 use crate::summary::regression::{Inference, RegressionSummary};
@@ -51,8 +51,7 @@ impl LinearRegressionModel {
     }
 
     pub(super) fn fitted(operator: &'static Operator, params: Params, fitted: Fitted) -> LinearRegressionModel {
-        let coefficients = Vector::Dense(fitted.coefficients);
-        let coefficients = if fitted.is_coefficients_dense { coefficients } else { coefficients.compressed() };
+        let coefficients = compress_vector(fitted.coefficients);
         let solution = Solution { coefficients, intercept: fitted.intercept, scale: fitted.scale };
         let training =
             Training { objective_history: fitted.objective_history, inverse_diagonal: fitted.inverse_diagonal };

@@ -36,7 +36,7 @@ pub fn solve(spec: &Spec, gram: &Gram, observe: &mut Observe<'_>) -> Result<Fitt
     let raw_b_std = (mean(gram.bb) - b_mean * b_mean).max(0.0).sqrt();
     if raw_b_std == 0.0 {
         if spec.fits_intercept || b_mean == 0.0 {
-            return Ok(Fitted { is_coefficients_dense: true, ..constant_label(gram.num_features, b_mean) });
+            return Ok(constant_label(gram.num_features, b_mean));
         }
         if spec.reg_param > 0.0 {
             let text = "The standard deviation of the label is zero. Model cannot be regularized when labels are standardized.";
@@ -68,7 +68,6 @@ pub fn solve(spec: &Spec, gram: &Gram, observe: &mut Observe<'_>) -> Result<Fitt
     });
     Ok(Fitted {
         coefficients,
-        is_coefficients_dense: true,
         intercept,
         scale: 1.0,
         objective_history: history,

@@ -57,8 +57,6 @@ pub struct Spec {
 pub struct Fitted {
     #[serde(with = "bits::many")]
     pub coefficients: Vec<f64>,
-    /// Whether they stay dense: those of the normal equation do, in Spark.
-    pub is_coefficients_dense: bool,
     #[serde(with = "bits")]
     pub intercept: f64,
     #[serde(with = "bits")]
@@ -139,7 +137,6 @@ fn fit_normal(spec: &Spec, ctx: &RankContext<'_>, instances: &Instances) -> Resu
 pub(super) fn constant_label(num_features: usize, mean: f64) -> Fitted {
     Fitted {
         coefficients: vec![0.0; num_features],
-        is_coefficients_dense: false,
         intercept: mean,
         scale: 1.0,
         objective_history: vec![0.0],
@@ -250,8 +247,7 @@ impl Trainer<'_> {
         let scale = if self.spec.loss == Loss::Huber { rest.last().copied().unwrap_or(1.0) } else { 1.0 };
         Fitted {
             coefficients,
-            is_coefficients_dense: false,
-            intercept,
+                intercept,
             scale,
             objective_history: minimum.history,
             inverse_diagonal: vec![0.0],
