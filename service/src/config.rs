@@ -39,6 +39,8 @@ pub struct Config {
     pub slots: usize,
     /// Ranks of a fit whose session does not set `spark.phalanx.workers`. 0: as many as there are slots.
     pub default_workers: usize,
+    /// Idle ranks kept ready, so that a fit need not start processes. Absent: as many as there are slots.
+    pub warm_workers: Option<usize>,
     /// Partitions that a query runs in. 0: as many as there are cores.
     pub query_partitions: usize,
     /// Memory that queries may take before they spill, in bytes. 0: no limit.
@@ -59,6 +61,7 @@ impl Default for Config {
             data_dir: PathBuf::from("phalanx-data"),
             slots: cores(),
             default_workers: 0,
+            warm_workers: None,
             query_partitions: 0,
             query_memory_bytes_max: 0,
             token: String::new(),

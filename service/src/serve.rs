@@ -17,13 +17,17 @@ use crate::config::{Config, ServeArgs};
 /// A partition waits this long for its rank; a fit that ends earlier takes its partitions with it.
 const TICKET_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Messages and plans are walked recursively, and may nest thousands deep. Untouched stack costs nothing.
+const STACK_BYTES: usize = 256 << 20;
+
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// # Errors
 /// The configuration is not valid, or an address cannot be listened on.
 pub fn run(args: ServeArgs) -> Result<(), BoxError> {
     let config = Config::load(args)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK_BYTES).enable_all().build()?;
     let served = runtime.block_on(serve(config));
     runtime.shutdown_timeout(Duration::from_secs(2));
     served
@@ -38,6 +42,7 @@ async fn serve(config: Config) -> Result<(), BoxError> {
     let gang_options = gang::Options {
         coordinator: internal_uri.clone(),
         slots: config.slots,
+        warm_workers: config.warm_workers.unwrap_or(config.slots),
         stall_timeout: Duration::from_secs(config.stall_timeout_s),
         ..gang::Options::default()
     };

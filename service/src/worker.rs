@@ -60,19 +60,21 @@ fn run_program(
     let program = ml::catalog::program(&assignment.program)
         .ok_or_else(|| train::Error::Bug { invariant: format!("program {} exists", assignment.program) })?;
     let group = Arc::new(listener.join(&collective::Options::default(), membership(assignment)?)?);
-    runtime.spawn(abort_when_cancelled(Arc::clone(&group), cancellation.clone()));
+    let watcher = runtime.spawn(abort_when_cancelled(Arc::clone(&group), cancellation.clone()));
     let (schema, record_batches) = open_partition(runtime, &assignment.partition)?;
     let mut record_batches = ReceivedBatches(record_batches);
-    let mut ctx = RankContext {
-        group: &group,
-        partition: Partition { schema, record_batches: &mut record_batches },
-        progress: &ToCoordinator { reporter, cancellation },
-    };
+    let progress = ToCoordinator { reporter, cancellation };
+    let partition = Partition { schema, record_batches: &mut record_batches };
+    let mut ctx = RankContext { group: &group, partition, progress: &progress };
     let result = (program.run)(&assignment.spec, &mut ctx);
     if let Err(error) = &result {
         // peers that wait for this rank must not wait for the deadline
         group.abort(&error.to_string());
     }
+    // the group is left when its last reference goes: peers take a rank that vanishes without leaving for lost
+    watcher.abort();
+    let _ = runtime.block_on(watcher);
+    drop(group);
     result
 }
 

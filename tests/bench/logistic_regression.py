@@ -104,7 +104,7 @@ def measure(remote: str, path: str, repeat: int) -> dict[str, float]:
 
 def phalanx(binary: str, path: str, repeat: int) -> dict[str, float]:
     started = time.perf_counter()
-    server = Server(binary, "--slots", "2")
+    server = Server(binary, slots=2)
     start = time.perf_counter() - started
     memory = Memory(server.process.pid)
     figures = {"start": start, **measure(server.remote, path, repeat)}

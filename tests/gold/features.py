@@ -391,7 +391,9 @@ def main():
     for kind, params, name in evaluator_cases():
         value = getattr(evaluation, kind)(**params).evaluate(tables[name])
         metrics.append({"class": kind, "params": params, "table": name, "metric": encode(value)})
-    data = feature.VectorAssembler(inputCols=["score", "estimate"], outputCol="features").transform(tables["scored"])
+    bare = tables["scored"].drop("rawPrediction", "probability", "prediction")
+    data = feature.VectorAssembler(inputCols=["score", "estimate"], outputCol="features").transform(bare)
+    tables["assembled"] = data
     for name, estimator in [
         ("logistic_binary", LogisticRegression(labelCol="binary", regParam=0.1)),
         ("logistic_multinomial", LogisticRegression(regParam=0.1, elasticNetParam=0.5)),
@@ -400,13 +402,9 @@ def main():
         model = estimator.fit(data)
         save(model, name)
         found.append({
-            "name": name, "class": type(estimator).__name__, "params": {}, "table": "assembled", "applied": "assembled",
-            "saved": name, "modelUid": model.uid, "toString": model._java_obj.toString(),
-            "output": outputs(data.drop("rawPrediction", "probability", "prediction"), model.transform(
-                data.drop("rawPrediction", "probability", "prediction")).select(
-                    "id", *(["rawPrediction", "probability"] if name != "linear" else []), "prediction")),
+            "name": name, "class": type(estimator).__name__, "table": "assembled", "applied": "assembled", "saved": name,
+            "modelUid": model.uid, "toString": model._java_obj.toString(), "output": outputs(data, model.transform(data)),
         })
-    tables["assembled"] = data.drop("rawPrediction", "probability", "prediction")
     with open(os.path.join(HERE, "features.json"), "w") as out:
         out.write('{"spark":%s,\n"tables":{\n' % json.dumps(spark.version))
         out.write(",\n".join("%s:%s" % (json.dumps(n), json.dumps(table(df), separators=(",", ":"))) for n, df in tables.items()))

@@ -12,7 +12,8 @@ SLOTS = 4
 
 @pytest.fixture(scope="session")
 def server():
-    server = Server(None, "--slots", str(SLOTS))
+    # without idle ranks, every process of the server's is one of a gang
+    server = Server(slots=SLOTS, warm_workers=0)
     yield server
     server.stop()
 

@@ -19,12 +19,14 @@ ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Server:
-    """A running server. `port` is kept over a restart, so that a client finds it again."""
+    """A running server. `port` is kept over a restart, so that a client finds it again. Settings are numbers."""
 
-    def __init__(self, binary: str | None = None, *arguments: str, data_dir: str | None = None):
+    def __init__(self, binary: str | None = None, data_dir: str | None = None, **settings: object):
         self.binary = binary or os.environ["PHALANX"]
-        self.arguments = arguments
         self.data_dir = data_dir or tempfile.mkdtemp(prefix="phalanx-")
+        self.config = os.path.join(self.data_dir, "phalanx.toml")
+        with open(self.config, "w") as file:
+            file.write("".join(f"{key} = {value}\n" for key, value in settings.items()))
         self.port = 0
         self.process: subprocess.Popen[str] | None = None
         self.log: list[str] = []
@@ -35,7 +37,7 @@ class Server:
         return f"sc://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [self.binary, "serve", "--port", str(self.port), "--data-dir", self.data_dir, *self.arguments]
+        command = [self.binary, "serve", "--port", str(self.port), "--data-dir", self.data_dir, "--config", self.config]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         ready = threading.Event()
         threading.Thread(target=self._read_log, args=(self.process, ready), daemon=True).start()

@@ -158,13 +158,15 @@ def test_penguins_pipeline_survives_a_restart(spark, server, tmp_path):
     with pytest.raises(Exception, match="already exists"):
         model.save(path)
     model.write().overwrite().save(path)
+    description = str(model.stages[-1])
+    spark.stop()
     server.restart()
     fresh = type(spark).builder.remote(server.remote).create()
     try:
         loaded = PipelineModel.load(path)
         again = loaded.transform(fresh.createDataFrame(data.penguins()))
         assert [tuple(row.probability) for row in again.select("probability").collect()] == expected
-        assert str(loaded.stages[-1]) == str(model.stages[-1])
+        assert str(loaded.stages[-1]) == description
     finally:
         fresh.stop()
 

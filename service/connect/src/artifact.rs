@@ -113,7 +113,10 @@ mod tests {
     fn a_session_holds_no_more_than_its_limit() {
         let artifacts = Artifacts::new(10);
         artifacts.insert("a".into(), Bytes::from_static(b"12345678")).unwrap();
-        assert!(matches!(artifacts.insert("b".into(), Bytes::from_static(b"123")), Err(Error::ArtifactsTooLarge { .. })));
+        assert!(matches!(
+            artifacts.insert("b".into(), Bytes::from_static(b"123")),
+            Err(Error::ArtifactsTooLarge { .. })
+        ));
         assert!(artifacts.contains("a") && !artifacts.contains("b"));
     }
 }

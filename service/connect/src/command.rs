@@ -45,7 +45,12 @@ impl Chunking {
 ///
 /// # Errors
 /// What the plan's parts say; [`Error::Cancelled`] soon after the operation is cancelled.
-pub async fn run(session: Arc<Session>, operation: Arc<Operation>, plan: Option<Plan>, chunking: Chunking) -> Result<()> {
+pub async fn run(
+    session: Arc<Session>,
+    operation: Arc<Operation>,
+    plan: Option<Plan>,
+    chunking: Chunking,
+) -> Result<()> {
     match plan::request(plan, session.options().plan_bytes_max)? {
         Request::Relation(relation) => {
             operation.unless_cancelled(relation::run(&session, &operation, &relation, chunking)).await

@@ -169,6 +169,5 @@ fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     }
 }
 
-
 #[cfg(test)]
 mod tests;

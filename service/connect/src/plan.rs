@@ -7,6 +7,7 @@ use spark_connect_proto::plan::compressed_operation::OpType as CompressedKind;
 use spark_connect_proto::plan::{CompressedOperation, OpType};
 use spark_connect_proto::{Command, CompressionCodec, Plan, Relation};
 
+use crate::server::codec::{DEPTH_MAX, is_too_deep};
 use crate::{Error, Result};
 
 /// What a plan asks for.
@@ -45,12 +46,12 @@ fn unpack(operation: &CompressedOperation, bytes_max: usize) -> Result<Request> 
     let unreadable = |detail: String| Error::UnreadablePlan { detail };
     let decoder = zstd::Decoder::new(&operation.data[..]).map_err(|error| unreadable(error.to_string()))?;
     let mut bytes = Vec::new();
-    decoder
-        .take(bytes_max as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(error.to_string()))?;
+    decoder.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(|error| unreadable(error.to_string()))?;
     if bytes.len() > bytes_max {
         return Err(Error::PlanTooLarge { bytes: bytes.len(), bytes_max });
+    }
+    if is_too_deep(&bytes) {
+        return Err(unreadable(format!("it nests deeper than {DEPTH_MAX} messages")));
     }
     match CompressedKind::try_from(operation.op_type) {
         Ok(CompressedKind::Relation) => {

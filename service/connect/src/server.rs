@@ -2,6 +2,7 @@
 //! is let in.
 
 mod auth;
+pub(crate) mod codec;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -119,7 +120,11 @@ impl Server {
     }
 
     /// Runs a call in a task of its own, so that a panic in it ends that call only.
-    async fn run<T: Send + 'static>(&self, call: Caller, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T, Status> {
+    async fn run<T: Send + 'static>(
+        &self,
+        call: Caller,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T, Status> {
         let mut task = AbortOnDrop(tokio::spawn(work));
         let outcome = (&mut task.0).await.unwrap_or_else(|error| Err(Error::from_join(error)));
         outcome.map_err(|error| self.failed(&call, &error))

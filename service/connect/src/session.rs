@@ -33,11 +33,16 @@ pub struct Session {
     last_used: Mutex<Instant>,
 }
 
+/// Ended operations that a session remembers at most, however recent.
+const ENDED_MAX: usize = 10_000;
+
 #[derive(Default)]
 struct Operations {
     live: HashMap<String, Arc<Operation>>,
     /// Those that were dropped: how they ended and when.
     ended: HashMap<String, Ended>,
+    /// The ids of `ended`, oldest first.
+    ended_order: VecDeque<String>,
     is_closed: bool,
 }
 
@@ -46,6 +51,22 @@ struct Ended {
     /// Dropped because nobody read its results.
     is_abandoned: bool,
     at: Instant,
+}
+
+impl Operations {
+    fn forget_oldest(&mut self) {
+        if let Some(id) = self.ended_order.pop_front() {
+            self.ended.remove(&id);
+        }
+    }
+
+    fn forget_before(&mut self, now: Instant, age_max: Duration) {
+        while let Some(oldest) = self.ended_order.front().and_then(|id| self.ended.get(id))
+            && now.saturating_duration_since(oldest.at) >= age_max
+        {
+            self.forget_oldest();
+        }
+    }
 }
 
 /// An operation's request, as far as the session is concerned.
@@ -150,6 +171,10 @@ impl Session {
             state => state,
         };
         operations.ended.insert(id.to_string(), Ended { state, is_abandoned, at: Instant::now() });
+        operations.ended_order.push_back(id.to_string());
+        while operations.ended_order.len() > ENDED_MAX {
+            operations.forget_oldest();
+        }
         drop(operations);
         operation.abandon();
         Some(operation)
@@ -212,7 +237,7 @@ impl Session {
         let options = self.options();
         let dropped: Vec<(String, bool)> = {
             let mut operations = self.operations.lock();
-            operations.ended.retain(|_, ended| now.saturating_duration_since(ended.at) < options.ended_operation_timeout);
+            operations.forget_before(now, options.ended_operation_timeout);
             let detached = operations.live.values().filter_map(|operation| {
                 let detached = operation.log.detached_for(now)?;
                 // Nobody can come back to the stream of an operation that is not reattachable.

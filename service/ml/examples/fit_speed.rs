@@ -25,16 +25,15 @@ fn main() -> Outcome<()> {
     let world_size = arguments.next().unwrap_or(2);
     let operator = &ml::classification::logistic_regression::OPERATOR;
     let Kind::Estimator(estimator) = operator.kind else { return Err("no estimator".into()) };
-    let supplied = BTreeMap::from([
-        ("regParam".to_string(), Value::Double(0.001)),
-        ("maxIter".to_string(), Value::Int(50)),
-    ]);
+    let supplied =
+        BTreeMap::from([("regParam".to_string(), Value::Double(0.001)), ("maxIter".to_string(), Value::Int(50))]);
     let params = Params::new(operator, "uid", supplied)?;
     let schema = Arc::new(Schema::new(vec![
         udt::field::vector_field("features"),
         Field::new("label", DataType::Float64, false),
     ]));
-    let parts = (0..world_size).map(|rank| part(rank, num_rows / world_size, width, &schema)).collect::<Outcome<Vec<_>>>()?;
+    let parts =
+        (0..world_size).map(|rank| part(rank, num_rows / world_size, width, &schema)).collect::<Outcome<Vec<_>>>()?;
     let start = Instant::now();
     let fitted = fit(estimator, &params, &schema, parts)?;
     let elapsed = start.elapsed();

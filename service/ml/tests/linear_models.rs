@@ -58,7 +58,8 @@ impl Report {
     fn check(&mut self, case: &Case, found: &[f64], history: &[f64]) {
         let expected = case.parameters();
         let expected_history = doubles(&case.result["objectiveHistory"]);
-        let (objective, expected_objective) = (history[history.len() - 1], expected_history[expected_history.len() - 1]);
+        let (objective, expected_objective) =
+            (history[history.len() - 1], expected_history[expected_history.len() - 1]);
         let worse = (objective - expected_objective) / expected_objective.abs().max(1e-9);
         let coefficients = distance(found, &expected);
         let steps = history.len().min(expected_history.len()).min(FIRST_STEPS);
@@ -160,7 +161,10 @@ fn any_number_of_ranks_fits_the_same_model() {
 #[test]
 fn summaries_are_those_of_spark() {
     for (kind, operator) in [("logistic", "LogisticRegression"), ("linear", "LinearRegression")] {
-        for case in Cases::read(kind).into_iter().filter(|case| case.footing() == Footing::Firm && case.result.contains_key("summary")) {
+        for case in Cases::read(kind)
+            .into_iter()
+            .filter(|case| case.footing() == Footing::Firm && case.result.contains_key("summary"))
+        {
             let data = Data::read(&case.data);
             let model = fit(operator, &case, &data, 1).unwrap();
             let predictions = append_columns(&model, &all_rows(&data));
@@ -194,7 +198,9 @@ fn check_measure(summary: &Arc<dyn Summary>, name: &str, expected: &Json, case: 
 #[test]
 fn predictions_are_those_of_spark() {
     let cases = Cases::read("logistic");
-    for case in cases.into_iter().filter(|case| case.footing() == Footing::Firm && case.result.contains_key("predictions")) {
+    for case in
+        cases.into_iter().filter(|case| case.footing() == Footing::Firm && case.result.contains_key("predictions"))
+    {
         let data = Data::read(&case.data);
         let model = fit("LogisticRegression", &case, &data, 1).unwrap();
         let columns = append_columns(&model, &all_rows(&data));
@@ -260,12 +266,36 @@ fn a_single_label_is_predicted_for_certain() {
 fn what_cannot_be_trained_on_is_named_on_every_rank() {
     let good = || vec![rows(&[0.0, 1.0], 1, vec![1.0, 2.0])];
     for (operator, bad, expected) in [
-        ("LogisticRegression", rows(&[0.0, 0.5], 1, vec![1.0, 2.0]), "Labels MUST be Integers, but got 0.5 (1 row of column label)"),
-        ("LogisticRegression", rows(&[-1.0, -2.0], 1, vec![1.0, 2.0]), "Labels MUST be in [0, 2147483647), but got -1.0 (2 rows"),
-        ("LogisticRegression", rows(&[f64::NAN, 1.0], 1, vec![1.0, 2.0]), "Labels MUST NOT be Null or NaN (1 row of column label)"),
-        ("LinearRegression", rows(&[f64::INFINITY, 1.0], 1, vec![1.0, 2.0]), "Labels MUST NOT be Infinity, but got Infinity"),
-        ("LinearRegression", rows(&[0.0, 1.0], 1, vec![f64::NAN, 2.0]), "Vector values MUST NOT be NaN or Infinity, but got [NaN]"),
-        ("LinearRegression", rows(&[0.0, 1.0], 2, vec![1.0; 4]), "Dimensions mismatch: expected vectors of 1 values, found one of 2"),
+        (
+            "LogisticRegression",
+            rows(&[0.0, 0.5], 1, vec![1.0, 2.0]),
+            "Labels MUST be Integers, but got 0.5 (1 row of column label)",
+        ),
+        (
+            "LogisticRegression",
+            rows(&[-1.0, -2.0], 1, vec![1.0, 2.0]),
+            "Labels MUST be in [0, 2147483647), but got -1.0 (2 rows",
+        ),
+        (
+            "LogisticRegression",
+            rows(&[f64::NAN, 1.0], 1, vec![1.0, 2.0]),
+            "Labels MUST NOT be Null or NaN (1 row of column label)",
+        ),
+        (
+            "LinearRegression",
+            rows(&[f64::INFINITY, 1.0], 1, vec![1.0, 2.0]),
+            "Labels MUST NOT be Infinity, but got Infinity",
+        ),
+        (
+            "LinearRegression",
+            rows(&[0.0, 1.0], 1, vec![f64::NAN, 2.0]),
+            "Vector values MUST NOT be NaN or Infinity, but got [NaN]",
+        ),
+        (
+            "LinearRegression",
+            rows(&[0.0, 1.0], 2, vec![1.0; 4]),
+            "Dimensions mismatch: expected vectors of 1 values, found one of 2",
+        ),
     ] {
         let found = message(operator, json!({}), vec![good(), vec![bad]]);
         assert!(found.contains(expected), "{found}");
@@ -273,7 +303,9 @@ fn what_cannot_be_trained_on_is_named_on_every_rank() {
     assert!(message("LinearRegression", json!({}), vec![Vec::new(), Vec::new()]).contains("empty dataset"));
     let params = json!({"family": "binomial"});
     let three = vec![rows(&[0.0, 1.0, 2.0], 1, vec![1.0, 2.0, 3.0])];
-    assert!(message("LogisticRegression", params, vec![three]).contains("only supports 1 or 2 outcome classes but found 3"));
+    assert!(
+        message("LogisticRegression", params, vec![three]).contains("only supports 1 or 2 outcome classes but found 3")
+    );
     let params = json!({"lowerBoundsOnCoefficients": [[0.0, 0.0]]});
     assert!(message("LogisticRegression", params, vec![good()]).contains("found: (1, 2)"));
 }

@@ -36,21 +36,32 @@ fn main() {
         let bandwidth = (8 * width * num_rows) as f64 / seconds / 1e9;
         println!("{name:24} {per_row:8.2} ns a row {bandwidth:8.2} GB/s");
     };
-    report("read only", best(|| batch[0].features.values().chunks_exact(8).fold([0.0; 8], |mut sums, chunk| {
-        sums.iter_mut().zip(chunk).for_each(|(sum, v)| *sum += v);
-        sums
-    })));
-    report("binomial, kernels", best(|| {
-        let mut loss = Logistic::default();
-        let gradient = sweep(&batch, &coefficients[..width], 0.1, &mut loss);
-        (gradient, loss.sums())
-    }));
+    report(
+        "read only",
+        best(|| {
+            batch[0].features.values().chunks_exact(8).fold([0.0; 8], |mut sums, chunk| {
+                sums.iter_mut().zip(chunk).for_each(|(sum, v)| *sum += v);
+                sums
+            })
+        }),
+    );
+    report(
+        "binomial, kernels",
+        best(|| {
+            let mut loss = Logistic::default();
+            let gradient = sweep(&batch, &coefficients[..width], 0.1, &mut loss);
+            (gradient, loss.sums())
+        }),
+    );
     report("binomial, libtorch", best(|| binomial_with_libtorch(&batch[0], &coefficients[..width])));
-    report("softmax, kernels", best(|| {
-        let mut loss = Softmax::new(num_classes);
-        let gradient = sweep_classes(&batch, &coefficients, &vec![0.0; num_classes], &mut loss);
-        (gradient, loss.sums())
-    }));
+    report(
+        "softmax, kernels",
+        best(|| {
+            let mut loss = Softmax::new(num_classes);
+            let gradient = sweep_classes(&batch, &coefficients, &vec![0.0; num_classes], &mut loss);
+            (gradient, loss.sums())
+        }),
+    );
     report("softmax, libtorch", best(|| softmax_with_libtorch(&batch[0], &coefficients, num_classes)));
 }
 
@@ -68,7 +79,9 @@ fn blocks(batch: &Batch) -> impl Iterator<Item = (Tensor, &[f64])> {
     blocks.map(move |(rows, labels)| {
         let shape = [labels.len() as i64, width as i64];
         // SAFETY: the tensor does not outlive the batch, and nothing writes through it.
-        let x = unsafe { Tensor::from_blob(rows.as_ptr().cast(), &shape, &[width as i64, 1], Kind::Double, tch::Device::Cpu) };
+        let x = unsafe {
+            Tensor::from_blob(rows.as_ptr().cast(), &shape, &[width as i64, 1], Kind::Double, tch::Device::Cpu)
+        };
         (x, labels)
     })
 }
@@ -80,7 +93,8 @@ fn binomial_with_libtorch(batch: &Batch, coefficients: &[f64]) -> (Tensor, f64) 
     for (x, labels) in blocks(batch) {
         let y = Tensor::from_slice(labels);
         let margins = x.mv(&c) + 0.1;
-        loss += margins.softplus().sum(Kind::Double).double_value(&[]) - (&margins * &y).sum(Kind::Double).double_value(&[]);
+        loss += margins.softplus().sum(Kind::Double).double_value(&[])
+            - (&margins * &y).sum(Kind::Double).double_value(&[]);
         gradient += x.transpose(0, 1).mv(&(margins.sigmoid() - y));
     }
     (gradient, loss)

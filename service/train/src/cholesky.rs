@@ -26,8 +26,7 @@ impl Cholesky {
             }
             let squares: f64 = entries[..column].iter().map(|x| x * x).sum();
             let pivot = entries[column] - squares;
-            // also refuses NaN
-            if !(pivot > 0.0) {
+            if pivot.is_nan() || pivot <= 0.0 {
                 return None;
             }
             entries[column] = pivot.sqrt();

@@ -3,11 +3,9 @@
 //! A tile is small enough to stay in the first-level cache, so that its rows come from memory once an evaluation,
 //! though they are used twice.
 
-
 use crate::batch::{Batch, Features};
 use crate::kernel::{dense, run, sparse};
 use crate::loss::{RowLoss, Softmax};
-
 
 /// Half of a first-level cache.
 const TILE_BYTES: usize = 16 << 10;
@@ -53,12 +51,7 @@ pub fn sweep(batches: &[Batch], coefficients: &[f64], offset: f64, loss: &mut dy
 ///
 /// A product of matrices by libtorch is slower up to some ten classes (3 classes, 28 features: 64 ns a row against 30; 10
 /// classes, 700 features: 2.7 us against 1.5) and faster by a third at a hundred.
-pub fn sweep_classes(
-    batches: &[Batch],
-    coefficients: &[f64],
-    offsets: &[f64],
-    softmax: &mut Softmax,
-) -> Vec<f64> {
+pub fn sweep_classes(batches: &[Batch], coefficients: &[f64], offsets: &[f64], softmax: &mut Softmax) -> Vec<f64> {
     let width = coefficients.len() / offsets.len().max(1);
     let mut gradient = vec![0.0; coefficients.len()];
     let mut margins = Vec::new();

@@ -107,7 +107,13 @@ impl Encoder {
         self.rows_sent += row_count;
         self.has_sent = true;
         let Some(chunk_bytes) = self.limits.chunk_bytes else {
-            return Ok(vec![ArrowBatch { row_count, data, start_offset, chunk_index: None, num_chunks_in_batch: None }]);
+            return Ok(vec![ArrowBatch {
+                row_count,
+                data,
+                start_offset,
+                chunk_index: None,
+                num_chunks_in_batch: None,
+            }]);
         };
         let num_chunks = data.len().div_ceil(chunk_bytes);
         let chunks = (0..num_chunks).map(|index| {
@@ -151,7 +157,9 @@ pub fn ipc_stream(schema: &Schema, record_batch: &RecordBatch) -> Result<Bytes> 
 /// Bytes of the rows themselves, not of the buffers they may be a slice of.
 fn bytes(record_batch: &RecordBatch) -> usize {
     let columns = record_batch.columns().iter();
-    columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size())).sum()
+    columns
+        .map(|column| column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()))
+        .sum()
 }
 
 /// The schema without what only this server reads of it, timestamps in the session's zone.
@@ -215,7 +223,8 @@ mod tests {
         let mut values = Vec::new();
         for message in &messages {
             for batch in StreamReader::try_new(&message.data[..], None).unwrap() {
-                values.extend(batch.unwrap().column(0).as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec());
+                values
+                    .extend(batch.unwrap().column(0).as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec());
             }
         }
         assert_eq!(values, (0..25).collect::<Vec<i64>>());

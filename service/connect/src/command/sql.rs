@@ -38,10 +38,7 @@ fn is_query(input: &Relation) -> Result<bool> {
 /// A statement's parameters: literals from older clients, expressions from newer ones.
 #[expect(deprecated, reason = "older clients fill these fields")]
 fn parameters(message: &Sql) -> Parameters {
-    let literal = |literal: &Literal| Expression {
-        common: None,
-        expr_type: Some(ExprType::Literal(literal.clone())),
-    };
+    let literal = |literal: &Literal| Expression { common: None, expr_type: Some(ExprType::Literal(literal.clone())) };
     let mut parameters = Parameters::default();
     parameters.named.extend(message.args.iter().map(|(name, value)| (name.clone(), literal(value))));
     parameters.named.extend(message.named_arguments.iter().map(|(name, value)| (name.clone(), value.clone())));

@@ -161,7 +161,11 @@ pub fn quoted_name(name: &str) -> String {
 
 /// A type, a configuration key or an SQL expression as Spark quotes it in messages.
 pub fn double_quoted(text: &str) -> String {
-    if text.len() > 1 && text.starts_with('"') && text.ends_with('"') { text.to_string() } else { format!("\"{text}\"") }
+    if text.len() > 1 && text.starts_with('"') && text.ends_with('"') {
+        text.to_string()
+    } else {
+        format!("\"{text}\"")
+    }
 }
 
 #[cfg(test)]

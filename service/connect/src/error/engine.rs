@@ -4,8 +4,8 @@ use ::engine::Error;
 
 use super::condition::{double_quoted, quoted_id, quoted_name};
 use super::exception::{
-    ANALYSIS, ARITHMETIC, ARRAY_INDEX, CLASS_NOT_FOUND, DATE_TIME, Hierarchy, INVALID_PLAN, IO, NUMBER_FORMAT, PARSE, RUNTIME, SPARK,
-    SQL,
+    ANALYSIS, ARITHMETIC, ARRAY_INDEX, CLASS_NOT_FOUND, DATE_TIME, Hierarchy, INVALID_PLAN, IO, NUMBER_FORMAT, PARSE,
+    RUNTIME, SPARK, SQL,
 };
 use super::report::Report;
 use super::service;
@@ -32,19 +32,17 @@ pub fn report(error: &Error) -> Report {
                 ("fields", &comma_separated(fields.iter().map(|field| quoted_id([field.as_str()])))),
             ],
         ),
-        Error::UnresolvedRoutine { name } => analysis(
-            "UNRESOLVED_ROUTINE",
-            &[("routineName", &quoted_name(name)), ("searchPath", FUNCTION_PATH)],
-        ),
+        Error::UnresolvedRoutine { name } => {
+            analysis("UNRESOLVED_ROUTINE", &[("routineName", &quoted_name(name)), ("searchPath", FUNCTION_PATH)])
+        }
         Error::WrongNumArgs { name, expected, found } => analysis(
             "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
             &[("functionName", &quoted_name(name)), ("expectedNum", expected), ("actualNum", &found.to_string())],
         ),
         Error::DatatypeMismatch { kind, expression, detail } => datatype_mismatch(kind, expression, detail),
-        Error::TableOrViewNotFound { name } => analysis(
-            "TABLE_OR_VIEW_NOT_FOUND",
-            &[("relationName", &quoted_name(name)), ("searchPath", TABLE_PATH)],
-        ),
+        Error::TableOrViewNotFound { name } => {
+            analysis("TABLE_OR_VIEW_NOT_FOUND", &[("relationName", &quoted_name(name)), ("searchPath", TABLE_PATH)])
+        }
         Error::TableOrViewAlreadyExists { name } => {
             analysis("TABLE_OR_VIEW_ALREADY_EXISTS", &[("relationName", &quoted_name(name))])
         }
@@ -62,9 +60,7 @@ pub fn report(error: &Error) -> Report {
             Report::of(CLASS_NOT_FOUND, "DATA_SOURCE_NOT_FOUND", &[("provider", name)], &text)
         }
         Error::Syntax { near, line, position, message } => syntax(near, *line, *position, message),
-        Error::UnboundParameter { name } => {
-            analysis("UNBOUND_SQL_PARAMETER", &[("name", &quoted_id([name.as_str()]))])
-        }
+        Error::UnboundParameter { name } => analysis("UNBOUND_SQL_PARAMETER", &[("name", &quoted_id([name.as_str()]))]),
         Error::InvalidDataType { text: schema, message } => Report::of(
             PARSE,
             "INVALID_SCHEMA.PARSE_ERROR",
@@ -109,9 +105,7 @@ pub fn report(error: &Error) -> Report {
         Error::InvalidPlan { detail } => {
             Report::of(INVALID_PLAN, "CONNECT_INVALID_PLAN.ASSERTION_FAILURE", &[("message", detail)], &text)
         }
-        Error::CannotModifyConf { key } => {
-            analysis("CANNOT_MODIFY_STATIC_CONFIG", &[("key", &double_quoted(key))])
-        }
+        Error::CannotModifyConf { key } => analysis("CANNOT_MODIFY_STATIC_CONFIG", &[("key", &double_quoted(key))]),
         Error::InvalidConfValue { key, value, detail } => Report::of(
             super::exception::ILLEGAL_ARGUMENT,
             conf_class(key),

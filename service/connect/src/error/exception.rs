@@ -14,12 +14,8 @@ pub const PARSE: Hierarchy = &[
 pub const INVALID_PLAN: Hierarchy =
     &["org.apache.spark.sql.connect.common.InvalidPlanInput", "java.lang.Exception", "java.lang.Throwable"];
 pub const SPARK: Hierarchy = &["org.apache.spark.SparkException", "java.lang.Exception", "java.lang.Throwable"];
-pub const SQL: Hierarchy = &[
-    "org.apache.spark.SparkSQLException",
-    "java.sql.SQLException",
-    "java.lang.Exception",
-    "java.lang.Throwable",
-];
+pub const SQL: Hierarchy =
+    &["org.apache.spark.SparkSQLException", "java.sql.SQLException", "java.lang.Exception", "java.lang.Throwable"];
 pub const RUNTIME: Hierarchy = &[
     "org.apache.spark.SparkRuntimeException",
     "java.lang.RuntimeException",
@@ -34,12 +30,8 @@ pub const ILLEGAL_ARGUMENT: Hierarchy = &[
     "java.lang.Throwable",
 ];
 /// What Scala's `require` throws: no error class.
-pub const REQUIRE: Hierarchy = &[
-    "java.lang.IllegalArgumentException",
-    "java.lang.RuntimeException",
-    "java.lang.Exception",
-    "java.lang.Throwable",
-];
+pub const REQUIRE: Hierarchy =
+    &["java.lang.IllegalArgumentException", "java.lang.RuntimeException", "java.lang.Exception", "java.lang.Throwable"];
 pub const ARITHMETIC: Hierarchy = &[
     "org.apache.spark.SparkArithmeticException",
     "java.lang.ArithmeticException",
@@ -91,12 +83,8 @@ pub const CLASS_NOT_FOUND: Hierarchy = &[
     "java.lang.Exception",
     "java.lang.Throwable",
 ];
-pub const SECURITY: Hierarchy = &[
-    "java.lang.SecurityException",
-    "java.lang.RuntimeException",
-    "java.lang.Exception",
-    "java.lang.Throwable",
-];
+pub const SECURITY: Hierarchy =
+    &["java.lang.SecurityException", "java.lang.RuntimeException", "java.lang.Exception", "java.lang.Throwable"];
 pub const IO: Hierarchy = &["java.io.IOException", "java.lang.Exception", "java.lang.Throwable"];
 pub const ML_CACHE: Hierarchy = &[
     "org.apache.spark.sql.connect.ml.MLCacheInvalidException",

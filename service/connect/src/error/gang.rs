@@ -2,7 +2,7 @@
 
 use ::gang::{Class, Error, RankFailure};
 
-use super::exception::{SPARK, SQL};
+use super::exception::{RUNTIME, SPARK, SQL};
 use super::report::Report;
 
 pub fn report(error: &Error) -> Report {
@@ -11,16 +11,19 @@ pub fn report(error: &Error) -> Report {
         Error::Cancelled { .. } => Report::of(SQL, "OPERATION_CANCELED", &[], &text),
         // Spark's own refusal of a barrier stage that can never fit has this class.
         Error::NotEnoughSlots { needs, has } => {
-            let text = format!("Barrier execution mode does not allow to run a barrier stage that requires more slots than the total number of slots in the cluster: it needs {needs}, the server has {has}.");
+            let text = format!(
+                "Barrier execution mode does not allow to run a barrier stage that requires more slots than the total number of slots in the cluster: it needs {needs}, the server has {has}."
+            );
             Report::with_text(SPARK, "BARRIER_JOB_NEEDS_MORE_SLOTS", "53000", &text)
         }
         Error::QueueFull { .. } | Error::QueueTimeout { .. } => {
             Report::with_text(SPARK, "BARRIER_JOB_NOT_ADMITTED", "53000", &text)
         }
-        // The program's own words, which say what is wrong with the data; the detail goes into the causes.
+        // The program's own words, which say what is wrong with the data; `detail` is the error class it gives them.
         Error::RankFailed { cause: RankFailure::Program { message, class, detail }, .. } if class == "user" => {
-            let mut report = Report::with_text(SPARK, "BARRIER_JOB_FAILED", "XX000", message);
-            report.causes.extend([text, detail.clone()].into_iter().filter(|cause| !cause.is_empty()));
+            let class = if detail.is_empty() { "BARRIER_JOB_FAILED" } else { detail.as_str() };
+            let mut report = Report::with_text(RUNTIME, class, "22000", message);
+            report.causes.push(text);
             report
         }
         Error::RankFailed { .. } | Error::StartTimeout { .. } | Error::Launch { .. } => {

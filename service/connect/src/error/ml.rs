@@ -19,12 +19,9 @@ pub fn report(error: &Error) -> Report {
             &[("className", class), ("attribute", method)],
             &text,
         ),
-        Error::ColumnNotFound { name, available } if available.is_empty() => Report::of(
-            ANALYSIS,
-            "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION",
-            &[("objectName", &quoted_name(name))],
-            &text,
-        ),
+        Error::ColumnNotFound { name, available } if available.is_empty() => {
+            Report::of(ANALYSIS, "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", &[("objectName", &quoted_name(name))], &text)
+        }
         Error::ColumnNotFound { name, available } => {
             let proposal: Vec<String> = available.iter().map(|name| quoted_name(name)).collect();
             Report::of(

@@ -39,7 +39,9 @@ pub fn report(error: &Error) -> Report {
             "CONNECT_INVALID_PLAN.INVALID_ENUM",
             &[("fullName", enumeration), ("name", "UNRECOGNIZED"), ("number", &number.to_string())],
         ),
-        Error::NotARelation | Error::NotSqlText => of(INVALID_PLAN, "CONNECT_INVALID_PLAN.ASSERTION_FAILURE", &[("message", &text)]),
+        Error::NotARelation | Error::NotSqlText => {
+            of(INVALID_PLAN, "CONNECT_INVALID_PLAN.ASSERTION_FAILURE", &[("message", &text)])
+        }
         Error::UnreadablePlan { detail } => {
             of(INVALID_PLAN, "CONNECT_INVALID_PLAN.CANNOT_PARSE", &[("errorMsg", detail)])
         }
@@ -78,14 +80,10 @@ pub fn report(error: &Error) -> Report {
             Report::plain(SECURITY, &text)
         }
         Error::Io { .. } => Report::plain(IO, &text).caused_by(error),
-        Error::ObjectNotFound { id } => of(
-            ML_CACHE,
-            "CONNECT_ML.CACHE_INVALID",
-            &[("objectName", id), ("evictTimeoutInMinutes", "15")],
-        ),
-        Error::SummaryLost { id } => {
-            of(ML_SUMMARY_LOST, "CONNECT_ML.MODEL_SUMMARY_LOST", &[("objectName", id)])
+        Error::ObjectNotFound { id } => {
+            of(ML_CACHE, "CONNECT_ML.CACHE_INVALID", &[("objectName", id), ("evictTimeoutInMinutes", "15")])
         }
+        Error::SummaryLost { id } => of(ML_SUMMARY_LOST, "CONNECT_ML.MODEL_SUMMARY_LOST", &[("objectName", id)]),
         Error::Unsupported { feature } => unsupported(feature),
         Error::Arrow { .. } | Error::Serve { .. } => Report::plain(SPARK, &text).caused_by(error),
         Error::InvalidConf { key, value, expected } => of(

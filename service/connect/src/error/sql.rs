@@ -20,9 +20,7 @@ pub fn report(error: &Error) -> Report {
         }
         Error::Unsupported { statement } => service::unsupported(statement),
         Error::UnsupportedSyntax { construct } => service::unsupported(construct),
-        Error::UnboundParameter { name } => {
-            analysis("UNBOUND_SQL_PARAMETER", &[("name", &quoted_id([name.as_str()]))])
-        }
+        Error::UnboundParameter { name } => analysis("UNBOUND_SQL_PARAMETER", &[("name", &quoted_id([name.as_str()]))]),
         Error::InvalidLiteral { literal, type_name, .. } => {
             parse("INVALID_TYPED_LITERAL", &[("valueType", &double_quoted(type_name)), ("value", literal)])
         }
@@ -38,9 +36,7 @@ pub fn report(error: &Error) -> Report {
             analysis("MISSING_WINDOW_SPECIFICATION", &[("windowName", &quoted_id([name.as_str()]))])
         }
         Error::TooDeep { .. } | Error::TooLarge { .. } => parse("FAILED_TO_PARSE_TOO_COMPLEX", &[]),
-        Error::InvalidLimit { .. } => {
-            Report::with_text(ANALYSIS, "INVALID_LIMIT_LIKE_EXPRESSION", "42K0E", &text)
-        }
+        Error::InvalidLimit { .. } => Report::with_text(ANALYSIS, "INVALID_LIMIT_LIKE_EXPRESSION", "42K0E", &text),
         Error::ColumnCount { .. } => Report::with_text(ANALYSIS, "ASSIGNMENT_ARITY_MISMATCH", "42802", &text),
         Error::NoThread { .. } => Report::internal(&text),
     }

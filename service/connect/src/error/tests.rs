@@ -159,11 +159,7 @@ fn values_that_cannot_be_are_told_as_spark_does() {
         "SparkArithmeticException",
         "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012",
     );
-    check(
-        UserRaised { message: text("no") },
-        "SparkRuntimeException",
-        "[USER_RAISED_EXCEPTION] no SQLSTATE: P0001",
-    );
+    check(UserRaised { message: text("no") }, "SparkRuntimeException", "[USER_RAISED_EXCEPTION] no SQLSTATE: P0001");
 }
 
 #[test]
@@ -186,7 +182,9 @@ fn handles_and_cursors_are_told_as_spark_does() {
     check(
         Error::OperationNotFound { id: text(id) },
         "SparkSQLException",
-        &format!("[INVALID_HANDLE.OPERATION_NOT_FOUND] The handle {id} is invalid. Operation not found. SQLSTATE: HY000"),
+        &format!(
+            "[INVALID_HANDLE.OPERATION_NOT_FOUND] The handle {id} is invalid. Operation not found. SQLSTATE: HY000"
+        ),
     );
     check(
         Error::SessionChanged { id: text(id) },
@@ -208,11 +206,7 @@ fn handles_and_cursors_are_told_as_spark_does() {
         "[INVALID_CURSOR.DISCONNECTED] The cursor is invalid. The cursor has been disconnected by the server. SQLSTATE: \
          HY109",
     );
-    check(
-        Error::Cancelled,
-        "SparkSQLException",
-        "[OPERATION_CANCELED] Operation has been canceled. SQLSTATE: HY008",
-    );
+    check(Error::Cancelled, "SparkSQLException", "[OPERATION_CANCELED] Operation has been canceled. SQLSTATE: HY008");
     check(
         Error::ConfNotFound { key: text("a.b") },
         "SparkNoSuchElementException",

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use engine::embedded::Frame;
 use ml::{Model, Summary};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::OnceCell;
 
 use crate::{Error, Result};
 
@@ -42,8 +41,8 @@ pub struct CachedSummary {
     pub model: Arc<dyn Model>,
     /// What the model is applied to for `predictions`.
     pub dataset: Frame,
-    /// Set once the predictions have been folded, so that they are folded once however many attributes are fetched.
-    pub observed: OnceCell<()>,
+    /// Held while the predictions are folded, so that attributes fetched at once wait for one fold.
+    pub folding: tokio::sync::Mutex<()>,
 }
 
 /// An entry of the cache.

@@ -50,6 +50,6 @@ pub async fn restore(session: &Session, id: &str, dataset: Option<&Relation>) ->
     let dataset = session.engine.resolve(dataset, session).await?;
     let summary = cached.model.summary().ok_or_else(|| Error::SummaryLost { id: id.into() })?;
     let model = Arc::clone(&cached.model);
-    cached.set_training_summary(CachedSummary { summary, model, dataset, observed: Default::default() });
+    cached.set_training_summary(CachedSummary { summary, model, dataset, folding: Default::default() });
     Ok(())
 }

@@ -77,7 +77,7 @@ pub async fn fetch(session: &Session, request: &Fetch) -> Result<Fetched> {
             let relation = relations.first().ok_or_else(|| missing("dataset of evaluate"))?;
             let dataset = session.engine.resolve(relation, session).await?;
             let model = Arc::clone(&cached.model);
-            let evaluated = CachedSummary { summary, model, dataset, observed: Default::default() };
+            let evaluated = CachedSummary { summary, model, dataset, folding: Default::default() };
             Ok(Fetched::Summary(session.models.add_summary(evaluated)))
         }
         (None, Object::Model(cached)) => model_attribute(&cached, &method.method, &arguments),
@@ -98,18 +98,25 @@ async fn summary_attribute(
     name: &str,
     arguments: &[Argument],
 ) -> Result<Fetched> {
-    for _ in 0..2 {
-        match cached.summary.attribute(name, arguments)? {
-            SummaryAttribute::Ready(attribute) => return Ok(Fetched::Attribute(attribute)),
-            SummaryAttribute::Predictions { select } => {
-                return Ok(Fetched::Predictions { summary: Arc::clone(cached), select });
-            }
-            SummaryAttribute::NeedsPredictions => {
-                cached.observed.get_or_try_init(|| fold::observe(session, cached)).await?;
-            }
+    let known = |attribute| match attribute {
+        SummaryAttribute::Ready(attribute) => Some(Fetched::Attribute(attribute)),
+        SummaryAttribute::Predictions { select } => {
+            Some(Fetched::Predictions { summary: Arc::clone(cached), select })
         }
+        SummaryAttribute::NeedsPredictions => None,
+    };
+    if let Some(fetched) = known(cached.summary.attribute(name, arguments)?) {
+        return Ok(fetched);
     }
-    Err(Error::Engine(engine::Error::Bug { invariant: format!("{name} is known once predictions were observed") }))
+    let _one_fold_at_a_time = cached.folding.lock().await;
+    if let Some(fetched) = known(cached.summary.attribute(name, arguments)?) {
+        return Ok(fetched);
+    }
+    fold::observe(session, cached).await?;
+    known(cached.summary.attribute(name, arguments)?).ok_or_else(|| {
+        let invariant = format!("{name} is known once predictions were observed");
+        Error::Engine(engine::Error::Bug { invariant })
+    })
 }
 
 fn not_allowed(class: &str, method: &str) -> Error {

@@ -56,7 +56,7 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
     let model = estimator.model(operator, &params, &schema, &fitted)?;
     let training = model.summary().map(|summary| {
         let model = Arc::clone(&model);
-        Arc::new(CachedSummary { summary, model, dataset: frame, observed: Default::default() })
+        Arc::new(CachedSummary { summary, model, dataset: frame, folding: Default::default() })
     });
     let id = session.models.add_model(CachedModel::new(model, training));
     Ok(objects(&[id], Some(named.uid.clone())))

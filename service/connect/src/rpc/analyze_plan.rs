@@ -4,7 +4,9 @@ mod semantics;
 
 use std::sync::Arc;
 
-use engine::data_type::{parse_ddl_or_type, field_to_proto, schema_from_json, schema_to_proto, simple_string, tree_string};
+use engine::data_type::{
+    field_to_proto, parse_ddl_or_type, schema_from_json, schema_to_proto, simple_string, tree_string,
+};
 use spark_connect_proto::analyze_plan_request::explain::ExplainMode;
 use spark_connect_proto::analyze_plan_request::{self as request, Analyze};
 use spark_connect_proto::analyze_plan_response::{self as response, Result as Answer};
@@ -48,9 +50,7 @@ async fn analyze_plan(session: &Arc<Session>, analyze: Analyze) -> Result<Answer
             resolve(session, message.plan).await?;
             return Err(Error::Unsupported { feature: "inputFiles".to_string() });
         }
-        Analyze::SparkVersion(_) => {
-            Answer::SparkVersion(response::SparkVersion { version: SPARK_VERSION.to_string() })
-        }
+        Analyze::SparkVersion(_) => Answer::SparkVersion(response::SparkVersion { version: SPARK_VERSION.to_string() }),
         Analyze::DdlParse(message) => {
             let field = parse_ddl_or_type(&message.ddl_string)?;
             Answer::DdlParse(response::DdlParse { parsed: Some(field_to_proto(&field)) })
@@ -126,9 +126,7 @@ fn is_local(session: &Arc<Session>, plan: Option<Plan>) -> Result<response::IsLo
     let relation = relation(session, plan)?;
     let is_local = matches!(
         relation.rel_type,
-        Some(
-            RelType::LocalRelation(_) | RelType::CachedLocalRelation(_) | RelType::ChunkedCachedLocalRelation(_)
-        )
+        Some(RelType::LocalRelation(_) | RelType::CachedLocalRelation(_) | RelType::ChunkedCachedLocalRelation(_))
     );
     Ok(response::IsLocal { is_local })
 }
@@ -154,7 +152,8 @@ fn json_to_ddl(json: &str) -> Result<response::JsonToDdl> {
 }
 
 fn ddl_name(name: &str) -> String {
-    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.chars().any(|c| !c.is_ascii_digit());
+    let is_plain =
+        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.chars().any(|c| !c.is_ascii_digit());
     if is_plain { name.to_string() } else { format!("`{}`", name.replace('`', "``")) }
 }
 

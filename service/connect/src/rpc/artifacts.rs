@@ -178,7 +178,8 @@ pub async fn status(sessions: Arc<Sessions>, request: ArtifactStatusesRequest) -
         observed: request.client_observed_server_side_session_id.as_deref(),
     })?;
     let statuses = request.names.into_iter().map(|name| {
-        let exists = matches!(Destination::of(&name), Ok(Destination::Cache { hash }) if session.artifacts.contains(&hash));
+        let exists =
+            matches!(Destination::of(&name), Ok(Destination::Cache { hash }) if session.artifacts.contains(&hash));
         (name, ArtifactStatus { exists })
     });
     Ok(ArtifactStatusesResponse {

@@ -26,12 +26,8 @@ pub async fn answer(sessions: Arc<Sessions>, request: ExecutePlanRequest) -> Res
         return Err(Error::InvalidTag { tag: tag.clone() });
     }
     let is_reattachable = is_reattachable(&request.request_options);
-    let begun = session.begin(OperationRequest {
-        id,
-        tags: request.tags,
-        is_reattachable,
-        plan: request.plan.clone(),
-    })?;
+    let begun =
+        session.begin(OperationRequest { id, tags: request.tags, is_reattachable, plan: request.plan.clone() })?;
     let operation = match begun {
         Begun::Repeated(operation) => operation,
         Begun::New(operation) => {

@@ -8,10 +8,7 @@ use crate::Result;
 use crate::session::{SessionRef, Sessions};
 
 /// An error that is no longer kept gives an answer without one, and the client shows the short form.
-pub async fn answer(
-    sessions: Arc<Sessions>,
-    request: FetchErrorDetailsRequest,
-) -> Result<FetchErrorDetailsResponse> {
+pub async fn answer(sessions: Arc<Sessions>, request: FetchErrorDetailsRequest) -> Result<FetchErrorDetailsResponse> {
     let session = sessions.get_or_create(&SessionRef {
         id: &request.session_id,
         user: request.user_context.as_ref(),

@@ -89,8 +89,8 @@ impl Estimator for LogisticRegression {
         _schema: &Schema,
         fitted: &[u8],
     ) -> Result<Arc<dyn Model>> {
-        let fitted: Fitted = serde_json::from_slice(fitted)
-            .map_err(|source| train::Error::Spec { program: PROGRAM.name, source })?;
+        let fitted: Fitted =
+            serde_json::from_slice(fitted).map_err(|source| train::Error::Spec { program: PROGRAM.name, source })?;
         Ok(Arc::new(LogisticRegressionModel::fitted(operator, params.clone(), fitted)?))
     }
 

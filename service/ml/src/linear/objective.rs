@@ -108,7 +108,12 @@ impl L2 {
 }
 
 /// L1 weights of parameters: of an unscaled feature, the weight is divided by the feature's deviation.
-pub fn l1_weights(strength: f64, features: impl Iterator<Item = usize>, std: &[f64], is_standardized: bool) -> Vec<f64> {
+pub fn l1_weights(
+    strength: f64,
+    features: impl Iterator<Item = usize>,
+    std: &[f64],
+    is_standardized: bool,
+) -> Vec<f64> {
     let weight = |feature: usize| match std[feature] {
         _ if is_standardized => strength,
         0.0 => 0.0,

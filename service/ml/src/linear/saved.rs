@@ -30,9 +30,7 @@ pub fn one_row(cells: Vec<(&str, Cell)>) -> Result<RecordBatch> {
     let mut columns: Vec<ArrayRef> = Vec::new();
     for (name, cell) in cells {
         let (field, column): (Field, ArrayRef) = match cell {
-            Cell::Boolean(v) => {
-                (Field::new(name, DataType::Boolean, false), Arc::new(BooleanArray::from(vec![v])))
-            }
+            Cell::Boolean(v) => (Field::new(name, DataType::Boolean, false), Arc::new(BooleanArray::from(vec![v]))),
             Cell::Int(v) => (Field::new(name, DataType::Int32, false), Arc::new(Int32Array::from(vec![v]))),
             Cell::Double(v) => (Field::new(name, DataType::Float64, false), Arc::new(Float64Array::from(vec![v]))),
             Cell::Vector(v) => {

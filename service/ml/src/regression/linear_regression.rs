@@ -74,8 +74,8 @@ impl Estimator for LinearRegression {
         _schema: &Schema,
         fitted: &[u8],
     ) -> Result<Arc<dyn Model>> {
-        let fitted: Fitted = serde_json::from_slice(fitted)
-            .map_err(|source| train::Error::Spec { program: PROGRAM.name, source })?;
+        let fitted: Fitted =
+            serde_json::from_slice(fitted).map_err(|source| train::Error::Spec { program: PROGRAM.name, source })?;
         Ok(Arc::new(LinearRegressionModel::fitted(operator, params.clone(), fitted)))
     }
 
@@ -102,7 +102,8 @@ fn check_huber(params: &Params, loss: Loss, solver: Solver) -> Result<()> {
         return Ok(());
     }
     if solver == Solver::Normal {
-        let detail = ": LinearRegression with huber loss doesn't support normal solver, please change solver to auto or l-bfgs";
+        let detail =
+            ": LinearRegression with huber loss doesn't support normal solver, please change solver to auto or l-bfgs";
         return Err(refused("solver", "normal".into(), detail));
     }
     let elastic_net = params.double("elasticNetParam")?;

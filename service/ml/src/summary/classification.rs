@@ -104,7 +104,8 @@ impl Summary for ClassificationSummary {
         if name == "predictions" {
             return Ok(SummaryAttribute::Predictions { select: None });
         }
-        if !BY_CLASS.contains(&name) && !(self.is_binary && BY_THRESHOLD.contains(&name)) {
+        let is_measure = BY_CLASS.contains(&name) || (self.is_binary && BY_THRESHOLD.contains(&name));
+        if !is_measure {
             return Err(self.not_allowed(name));
         }
         let observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -101,7 +101,8 @@ impl RegressionSummary {
     }
 
     fn t_values(&self, fold: &Fold) -> Vec<f64> {
-        let estimates = self.inference.coefficients.iter().chain(self.has_intercept.then_some(&self.inference.intercept));
+        let estimates =
+            self.inference.coefficients.iter().chain(self.has_intercept.then_some(&self.inference.intercept));
         estimates.zip(self.standard_errors(fold)).map(|(estimate, error)| estimate / error).collect()
     }
 

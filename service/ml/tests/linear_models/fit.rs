@@ -8,7 +8,9 @@ use arrow::array::AsArray;
 use arrow::datatypes::{Float64Type, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use collective::{Group, Listener, Membership, Options};
-use ml::{Argument, Attribute, Kind, Model, Operator, ParamType, Params, Summary, SummaryAttribute, TransformStep, Value};
+use ml::{
+    Argument, Attribute, Kind, Model, Operator, ParamType, Params, Summary, SummaryAttribute, TransformStep, Value,
+};
 use serde_json::Value as Json;
 use train::progress::Silent;
 use train::{Partition, RankContext};
@@ -182,7 +184,9 @@ pub fn measure(summary: &Arc<dyn Summary>, name: &str, arguments: &[Argument]) -
         Attribute::Rows(rows) => {
             let columns: Vec<_> =
                 rows.columns().iter().map(|column| column.as_primitive::<Float64Type>().values().to_vec()).collect();
-            (0..rows.num_rows()).flat_map(|row| columns.iter().map(move |column| column[row]).collect::<Vec<f64>>()).collect()
+            (0..rows.num_rows())
+                .flat_map(|row| columns.iter().map(move |column| column[row]).collect::<Vec<f64>>())
+                .collect()
         }
         Attribute::Model(_) => panic!("{name} is a model"),
     }

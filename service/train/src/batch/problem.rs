@@ -52,9 +52,7 @@ impl Display for Problem {
 pub fn agree<T>(group: &Group, local: std::result::Result<T, Problem>) -> Result<T> {
     let mine = match &local {
         Ok(_) => Vec::new(),
-        Err(problem) => {
-            serde_json::to_vec(problem).map_err(|source| Error::Spec { program: "data check", source })?
-        }
+        Err(problem) => serde_json::to_vec(problem).map_err(|source| Error::Spec { program: "data check", source })?,
     };
     let mut first: Option<Problem> = None;
     for bytes in group.all_gather_bytes(&mine)?.into_iter().filter(|bytes| !bytes.is_empty()) {

@@ -29,7 +29,9 @@ pub fn lbfgsb(
 ) -> Result<Minimum> {
     let bounds = lower.iter().zip(upper);
     if !initial.iter().zip(bounds).all(|(x, (low, high))| low <= x && x <= high) {
-        return Err(Error::Bug { invariant: "the first point of a bounded minimization lies within its bounds".into() });
+        return Err(Error::Bug {
+            invariant: "the first point of a bounded minimization lies within its bounds".into(),
+        });
     }
     let model = QuadraticModel::new(initial.len(), options.memory);
     let mut method = Lbfgsb { lower, upper, model };
@@ -70,7 +72,7 @@ impl QuadraticModel {
 
     fn learn(&mut self, step: Vec<f64>, change: Vec<f64>) -> StepResult<()> {
         let curvature = dot(&step, &change);
-        if !(CURVATURE_MIN * norm(&change) < curvature.abs()) {
+        if curvature.is_nan() || curvature.abs() <= CURVATURE_MIN * norm(&change) {
             return Ok(());
         }
         if self.steps.len() == self.memory {
@@ -190,9 +192,7 @@ impl Lbfgsb<'_> {
         let mc = model.m_times(c);
         let residual: Vec<f64> = free
             .iter()
-            .map(|i| {
-                state.gradient[*i] + (cauchy[*i] - state.point[*i]) * model.theta - dot(model.w_row(*i), &mc)
-            })
+            .map(|i| state.gradient[*i] + (cauchy[*i] - state.point[*i]) * model.theta - dot(model.w_row(*i), &mc))
             .collect();
         let width = model.width;
         let mut projected = vec![0.0; width];
@@ -254,7 +254,7 @@ impl Method for Lbfgsb<'_> {
                 size_max = f64::min(size_max, (bound - state.point[i]) / d);
             }
         }
-        if !(size_max > 0.0) {
+        if size_max.is_nan() || size_max <= 0.0 {
             return Err(StepError::Failed);
         }
         let mut along = |size: f64| {

@@ -14,7 +14,8 @@ impl Lu {
         let mut pivots = Vec::with_capacity(size);
         for column in 0..size {
             let magnitude = |row: usize| factors[row * size + column].abs();
-            let pivot = (column..size).fold(column, |best, row| if magnitude(row) > magnitude(best) { row } else { best });
+            let pivot =
+                (column..size).fold(column, |best, row| if magnitude(row) > magnitude(best) { row } else { best });
             if factors[pivot * size + column] == 0.0 || !factors[pivot * size + column].is_finite() {
                 return None;
             }

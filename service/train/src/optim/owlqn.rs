@@ -46,7 +46,8 @@ impl Method for Owlqn<'_> {
     fn direction(&self, state: &State) -> StepResult<Vec<f64>> {
         let mut direction = self.curvature.descent(&state.adjusted_gradient)?;
         for (d, g) in direction.iter_mut().zip(&state.adjusted_gradient) {
-            if !(*d * g < 0.0) {
+            let product = *d * g;
+            if product >= 0.0 || product.is_nan() {
                 *d = 0.0;
             }
         }
@@ -54,8 +55,7 @@ impl Method for Owlqn<'_> {
     }
 
     fn step_size(&self, state: &State, direction: &[f64], objective: &mut Cached<'_, '_>) -> StepResult<f64> {
-        let (first_size, shrinkage) =
-            if state.iteration < 1 { (0.5 / norm(&state.gradient), 0.1) } else { (1.0, 0.5) };
+        let (first_size, shrinkage) = if state.iteration < 1 { (0.5 / norm(&state.gradient), 0.1) } else { (1.0, 0.5) };
         let mut along = |size: f64| {
             let point = self.step(state, direction, size);
             let (value, gradient) = objective.evaluate(&point)?;

@@ -38,17 +38,10 @@ fn owlqn_shrinks_what_the_penalty_outweighs() {
 
 #[test]
 fn lbfgsb_stays_in_its_box() {
-    let minimum =
-        lbfgsb(&OPTIONS, &[-5.0, -5.0], &[0.5, 5.0], &[-1.2, 1.0], &mut rosenbrock, &mut |_| Ok(())).unwrap();
+    let minimum = lbfgsb(&OPTIONS, &[-5.0, -5.0], &[0.5, 5.0], &[-1.2, 1.0], &mut rosenbrock, &mut |_| Ok(())).unwrap();
     close(&minimum.point, &[0.5, 0.25], 1e-4);
-    let free = lbfgsb(
-        &OPTIONS,
-        &[f64::NEG_INFINITY; 2],
-        &[f64::INFINITY; 2],
-        &[-1.2, 1.0],
-        &mut rosenbrock,
-        &mut |_| Ok(()),
-    );
+    let free =
+        lbfgsb(&OPTIONS, &[f64::NEG_INFINITY; 2], &[f64::INFINITY; 2], &[-1.2, 1.0], &mut rosenbrock, &mut |_| Ok(()));
     close(&free.unwrap().point, &[1.0, 1.0], 1e-3);
 }
 

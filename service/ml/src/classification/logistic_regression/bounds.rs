@@ -72,7 +72,9 @@ impl Bounds {
             }
         }
         let coefficients = (&self.lower_coefficients, &self.upper_coefficients);
-        let crossed = |low: &[f64], high: &[f64]| low.iter().zip(high).any(|(low, high)| !(low <= high));
+        let crossed = |low: &[f64], high: &[f64]| {
+            low.iter().zip(high).any(|(low, high)| low > high || low.is_nan() || high.is_nan())
+        };
         if matches!(coefficients, (Some(low), Some(high)) if crossed(&low.values, &high.values)) {
             let text = "LowerBoundsOnCoefficients should always be less than or equal to upperBoundsOnCoefficients";
             return Err(invalid(text.into()));

@@ -39,7 +39,11 @@ impl LogisticRegressionModel {
 
     /// # Errors
     /// As [`LogisticRegressionModel::new`].
-    pub(super) fn fitted(operator: &'static Operator, params: Params, fitted: Fitted) -> Result<LogisticRegressionModel> {
+    pub(super) fn fitted(
+        operator: &'static Operator,
+        params: Params,
+        fitted: Fitted,
+    ) -> Result<LogisticRegressionModel> {
         let num_rows = fitted.intercepts.len();
         // a model of one label keeps its certain class as Spark stores it
         let intercepts = match (fitted.is_constant, fitted.is_multinomial) {

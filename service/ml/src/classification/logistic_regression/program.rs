@@ -173,9 +173,9 @@ fn decide_num_classes(spec: &Spec, found: usize) -> Result<usize> {
 
 fn decide_multinomial(family: Family, num_classes: usize) -> Result<bool> {
     match family {
-        Family::Binomial if num_classes > 2 => Err(invalid(format!(
-            "Binomial family only supports 1 or 2 outcome classes but found {num_classes}."
-        ))),
+        Family::Binomial if num_classes > 2 => {
+            Err(invalid(format!("Binomial family only supports 1 or 2 outcome classes but found {num_classes}.")))
+        }
         Family::Binomial => Ok(false),
         Family::Multinomial => Ok(true),
         Family::Auto => Ok(num_classes > 2),
@@ -234,19 +234,17 @@ impl Trainer<'_> {
     fn minimize(&self, progress: &dyn Progress, num_rows: u64) -> Result<Minimum> {
         let spec = self.spec;
         let options = Options { max_iterations: spec.max_iterations, tolerance: spec.tolerance, memory: MEMORY };
-        let bounds = spec.bounds.as_ref().map(|bounds| bounds.scaled(&self.rows.std, self.num_sets, spec.fits_intercept));
+        let bounds =
+            spec.bounds.as_ref().map(|bounds| bounds.scaled(&self.rows.std, self.num_sets, spec.fits_intercept));
         let mut initial = self.initial(bounds.as_ref())?;
         if self.is_centered() {
             self.shift_intercepts(&mut initial, 1.0);
         }
-        let l2 = L2::new(
-            (1.0 - spec.elastic_net) * spec.reg_param,
-            self.features(),
-            &self.rows.std,
-            spec.is_standardized,
-        );
+        let l2 =
+            L2::new((1.0 - spec.elastic_net) * spec.reg_param, self.features(), &self.rows.std, spec.is_standardized);
         let mut evaluate = |point: &[f64]| {
-            let (mut value, mut gradient) = if self.is_multinomial { self.classes(point)? } else { self.binary(point)? };
+            let (mut value, mut gradient) =
+                if self.is_multinomial { self.classes(point)? } else { self.binary(point)? };
             l2.add(point, &mut value, &mut gradient);
             Ok((value, gradient))
         };

@@ -68,11 +68,8 @@ fn summary(params: &Params, solution: &Solution, training: Option<Training>) -> 
         Some(training) => (Some(training.objective_history), training.inverse_diagonal),
         None => (None, vec![0.0]),
     };
-    let inference = Inference {
-        coefficients: solution.coefficients.to_dense(),
-        intercept: solution.intercept,
-        inverse_diagonal,
-    };
+    let inference =
+        Inference { coefficients: solution.coefficients.to_dense(), intercept: solution.intercept, inverse_diagonal };
     RegressionSummary::linear(params, inference, history)
 }
 

@@ -1,10 +1,10 @@
 //! Least squares by the normal equation, as Spark's `WeightedLeastSquares`: by Cholesky, or by a quasi-Newton method
 //! over the summed products where there is an L1 penalty or the products are singular.
 
+use train::Result;
 use train::cholesky::Cholesky;
 use train::gram::Gram;
 use train::optim::{self, Evaluate, Observe, Options};
-use train::Result;
 
 use super::program::{Fitted, MEMORY, Spec, constant_label, invalid};
 use crate::linear::objective::{dot, l1_weights};
@@ -57,11 +57,8 @@ pub fn solve(spec: &Spec, gram: &Gram, observe: &mut Observe<'_>) -> Result<Fitt
         }
     };
     let intercept = if spec.fits_intercept { point.pop().unwrap_or(0.0) * b_std } else { 0.0 };
-    let coefficients = point
-        .iter()
-        .zip(&system.a_std)
-        .map(|(c, std)| if *std != 0.0 { c * (b_std / std) } else { 0.0 })
-        .collect();
+    let coefficients =
+        point.iter().zip(&system.a_std).map(|(c, std)| if *std != 0.0 { c * (b_std / std) } else { 0.0 }).collect();
     let variances = inverse_diagonal.map(|diagonal| {
         let scales = system.a_std.iter().map(|std| std * std).chain([1.0]);
         diagonal.iter().zip(scales).map(|(d, scale)| d / (gram.weight * scale)).collect()

@@ -86,7 +86,9 @@ fn fit(spec: &Spec, ctx: &mut RankContext<'_>) -> Result<Fitted> {
     let weight = weight.first().map(String::as_str);
     let instances = read_instances(ctx, &Columns { features, label, weight, is_classification: false })?;
     let fits_memory = instances.num_features <= normal::FEATURES_MAX;
-    if spec.loss == Loss::SquaredError && (spec.solver == Solver::Normal || (spec.solver == Solver::Auto && fits_memory)) {
+    if spec.loss == Loss::SquaredError
+        && (spec.solver == Solver::Normal || (spec.solver == Solver::Auto && fits_memory))
+    {
         return fit_normal(spec, ctx, &instances);
     }
     let moments = Moments::of_features(&instances.batches, instances.num_features).over_ranks(ctx.group)?;
@@ -205,8 +207,11 @@ impl Trainer<'_> {
             false => 0.0,
         };
         // a feature that never changes has no coefficient
-        let coefficients: Vec<f64> =
-            point.iter().zip(&self.rows.inverse_std).map(|(c, inverse)| if *inverse != 0.0 { *c } else { 0.0 }).collect();
+        let coefficients: Vec<f64> = point
+            .iter()
+            .zip(&self.rows.inverse_std)
+            .map(|(c, inverse)| if *inverse != 0.0 { *c } else { 0.0 })
+            .collect();
         let means = self.rows.rows(&coefficients, offset, &mut Squared::new(1.0 / self.label_std))?;
         Ok((means.sums[0], means.gradient))
     }
@@ -245,12 +250,6 @@ impl Trainer<'_> {
             (true, Loss::Huber) => rest[0] - dot(scaled, &self.rows.scaled_mean),
         };
         let scale = if self.spec.loss == Loss::Huber { rest.last().copied().unwrap_or(1.0) } else { 1.0 };
-        Fitted {
-            coefficients,
-                intercept,
-            scale,
-            objective_history: minimum.history,
-            inverse_diagonal: vec![0.0],
-        }
+        Fitted { coefficients, intercept, scale, objective_history: minimum.history, inverse_diagonal: vec![0.0] }
     }
 }
