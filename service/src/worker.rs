@@ -33,6 +33,7 @@ pub fn run() -> Result<(), BoxError> {
         if !(has_succeeded && options.reusable) {
             return Ok(());
         }
+        crate::memory::trim();
     }
 }
 

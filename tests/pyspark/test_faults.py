@@ -11,7 +11,6 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.ml.classification import LogisticRegression
 from pyspark.ml.feature import VectorAssembler
-from pyspark.ml.linalg import Vectors
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -169,57 +168,3 @@ def test_progress_moves_while_a_fit_runs(spark, small, large):
     completed = [stages[0][0] for stages in seen if stages]
     assert len(set(completed)) > 2 and completed == sorted(completed), completed
     assert any(stages and stages[0][1] == 300 for stages in seen)
-
-
-def labelled(spark, labels):
-    rows = [(label, Vectors.dense(float(i), -float(i))) for i, label in enumerate(labels)]
-    return spark.createDataFrame(rows, ["label", "features"])
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [([0.0, 0.5, 1.0], "0.5"), ([0.0, -1.0, 1.0], "-1"), ([0.0, 1.0, float("nan")], "(?i)nan")],
-)
-def test_labels_that_are_no_classes_are_named(spark, labels, expected):
-    with pytest.raises(PySparkException, match=expected):
-        LogisticRegression().fit(labelled(spark, labels))
-    assert spark.range(1).count() == 1
-
-
-def test_a_missing_features_column_is_named(spark, small):
-    with pytest.raises(PySparkException, match="featurez"):
-        LogisticRegression(featuresCol="featurez").fit(small)
-
-
-def test_an_empty_table_is_refused(spark, small):
-    with pytest.raises(PySparkException):
-        LogisticRegression().fit(small.filter("label > 5"))
-    assert spark.range(1).count() == 1
-
-
-def test_vectors_of_two_sizes_are_refused(spark):
-    rows = [(0.0, Vectors.dense(1.0)), (1.0, Vectors.dense(1.0, 2.0))]
-    with pytest.raises(PySparkException, match="expected vectors of 1 values, found one of 2"):
-        LogisticRegression().fit(spark.createDataFrame(rows, ["label", "features"]))
-
-
-def test_nulls_and_nan_in_an_assembler(spark):
-    frame = spark.createDataFrame([(1.0, 1.0), (None, 2.0), (3.0, float("nan"))], "a double, b double")
-    make = lambda how: VectorAssembler(inputCols=["a", "b"], outputCol="v", handleInvalid=how)  # noqa: E731
-    with pytest.raises(PySparkException, match="Encountered null while assembling a row"):
-        make("error").transform(frame).collect()
-    assert make("skip").transform(frame).count() == 1
-    kept = [row.v for row in make("keep").transform(frame).collect()]
-    assert len(kept) == 3 and kept[1][1] == 2.0 and kept[1][0] != kept[1][0]
-
-
-def test_an_operator_that_is_not_there_is_refused_by_name(spark, small):
-    from pyspark.ml.classification import GBTClassifier
-
-    with pytest.raises(PySparkException, match="GBTClassifier"):
-        GBTClassifier().fit(small)
-
-
-def test_a_param_out_of_range_is_named(spark, small):
-    with pytest.raises(PySparkException, match="regParam"):
-        LogisticRegression(regParam=-1.0).fit(small)

@@ -55,7 +55,7 @@ pub async fn run(
         Request::Relation(relation) => {
             operation.unless_cancelled(relation::run(&session, &operation, &relation, chunking)).await
         }
-        Request::Command(command) => run_command(&session, &operation, command).await,
+        Request::Command(command) => run_command(&session, &operation, *command).await,
     }
 }
 

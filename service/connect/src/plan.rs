@@ -14,8 +14,8 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub enum Request {
     /// The rows of a relation.
-    Relation(Relation),
-    Command(Command),
+    Relation(Box<Relation>),
+    Command(Box<Command>),
 }
 
 /// # Errors
@@ -23,8 +23,8 @@ pub enum Request {
 /// than `bytes_max`.
 pub fn request(plan: Option<Plan>, bytes_max: usize) -> Result<Request> {
     match plan.and_then(|plan| plan.op_type) {
-        Some(OpType::Root(relation)) => Ok(Request::Relation(relation)),
-        Some(OpType::Command(command)) => Ok(Request::Command(command)),
+        Some(OpType::Root(relation)) => Ok(Request::Relation(Box::new(relation))),
+        Some(OpType::Command(command)) => Ok(Request::Command(Box::new(command))),
         Some(OpType::CompressedOperation(operation)) => unpack(&operation, bytes_max),
         None => Err(Error::NotSet { message: "spark.connect.Plan", field: "op_type" }),
     }
@@ -33,7 +33,7 @@ pub fn request(plan: Option<Plan>, bytes_max: usize) -> Result<Request> {
 /// The relation of a plan that can be nothing else, as in analysis.
 pub fn relation(plan: Option<Plan>, bytes_max: usize) -> Result<Relation> {
     match request(plan, bytes_max)? {
-        Request::Relation(relation) => Ok(relation),
+        Request::Relation(relation) => Ok(*relation),
         Request::Command(_) => Err(Error::NotARelation),
     }
 }
@@ -54,12 +54,12 @@ fn unpack(operation: &CompressedOperation, bytes_max: usize) -> Result<Request> 
         return Err(unreadable(format!("it nests deeper than {DEPTH_MAX} messages")));
     }
     match CompressedKind::try_from(operation.op_type) {
-        Ok(CompressedKind::Relation) => {
-            Relation::decode(&bytes[..]).map(Request::Relation).map_err(|error| unreadable(error.to_string()))
-        }
-        Ok(CompressedKind::Command) => {
-            Command::decode(&bytes[..]).map(Request::Command).map_err(|error| unreadable(error.to_string()))
-        }
+        Ok(CompressedKind::Relation) => Relation::decode(&bytes[..])
+            .map(|relation| Request::Relation(Box::new(relation)))
+            .map_err(|error| unreadable(error.to_string())),
+        Ok(CompressedKind::Command) => Command::decode(&bytes[..])
+            .map(|command| Request::Command(Box::new(command)))
+            .map_err(|error| unreadable(error.to_string())),
         Ok(CompressedKind::Unspecified) | Err(_) => {
             Err(unreadable(format!("unknown operation type {}", operation.op_type)))
         }

@@ -31,7 +31,7 @@ use crate::{Error, Result, Services};
 
 use generated::spark_connect_service_server::{SparkConnectService, SparkConnectServiceServer};
 
-#[expect(unused_qualifications, reason = "generated code")]
+#[expect(clippy::allow_attributes, reason = "generated code is as it is")]
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/spark.connect.SparkConnectService.rs"));
 }

@@ -29,7 +29,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("spark.sql.codegen.wholeStage", "true"),
     ("spark.sql.columnNameOfCorruptRecord", "_corrupt_record"),
     ("spark.sql.connect.enrichError.enabled", "true"),
-    ("spark.sql.connect.serverStacktrace.enabled", "true"),
+    ("spark.sql.connect.serverStacktrace.enabled", "false"),
     ("spark.sql.crossJoin.enabled", "true"),
     ("spark.sql.datetime.java8API.enabled", "false"),
     ("spark.sql.debug.maxToStringFields", "25"),
