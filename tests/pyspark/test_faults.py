@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -168,3 +170,32 @@ def test_progress_moves_while_a_fit_runs(spark, small, large):
     completed = [stages[0][0] for stages in seen if stages]
     assert len(set(completed)) > 2 and completed == sorted(completed), completed
     assert any(stages and stages[0][1] == 300 for stages in seen)
+
+
+CTRL_C_SCRIPT = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from pyspark.sql import SparkSession
+import test_faults
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+spark.conf.set("spark.phalanx.workers", "2")
+test_faults.slow_fit(test_faults.endless(spark))
+"""
+
+
+def test_ctrl_c_on_the_client_stops_its_fit(server, tmp_path):
+    script = tmp_path / "client.py"
+    script.write_text(CTRL_C_SCRIPT)
+    folder = os.path.dirname(os.path.abspath(__file__))
+    client = subprocess.Popen([sys.executable, "-W", "ignore", str(script), server.remote, folder],
+                              stderr=subprocess.DEVNULL)
+    try:
+        server.wait_for_ranks(2, 30)
+        time.sleep(1.0)
+        interrupted_at = time.monotonic()
+        client.send_signal(signal.SIGINT)
+        server.wait_for_ranks(0, 5)
+        assert time.monotonic() - interrupted_at < 5
+    finally:
+        client.kill()
+        client.wait()

@@ -217,3 +217,71 @@ def test_a_model_is_deleted_with_its_last_reference(spark):
     while spark.client._get_ml_cache_info() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert spark.client._get_ml_cache_info() == []
+
+
+@pytest.fixture
+def four_rows(spark):
+    rows = [(1.0, 1.0, Vectors.dense(0.0, 5.0)), (0.0, 2.0, Vectors.dense(1.0, 2.0)),
+            (1.0, 3.0, Vectors.dense(2.0, 1.0)), (0.0, 4.0, Vectors.dense(3.0, 3.0))]
+    return spark.createDataFrame(rows, ["label", "weight", "features"])
+
+
+def test_bounded_coefficients_are_those_of_spark(spark, four_rows, tmp_path):
+    estimator = LogisticRegression(
+        regParam=0.01, weightCol="weight", lowerBoundsOnCoefficients=Matrices.dense(1, 2, [-1.0, -1.0]),
+        upperBoundsOnIntercepts=Vectors.dense(0.0),
+    )
+    model = estimator.fit(four_rows)
+    assert list(model.coefficients) == pytest.approx([-0.2944, -0.0484], abs=1e-4)
+    assert model.intercept == pytest.approx(0.0, abs=1e-4)
+    path = str(tmp_path / "estimator")
+    estimator.save(path)
+    loaded = LogisticRegression.load(path)
+    assert loaded.uid == estimator.uid and loaded.getRegParam() == 0.01
+    assert loaded.getLowerBoundsOnCoefficients() == estimator.getLowerBoundsOnCoefficients()
+
+
+def test_bounded_multinomial_coefficients_are_those_of_spark(spark):
+    frame = spark.read.format("libsvm").load(spark_data("sample_multiclass_classification_data.txt"))
+    model = LogisticRegression(
+        regParam=0.01, lowerBoundsOnCoefficients=Matrices.dense(3, 4, list(range(12))),
+        upperBoundsOnIntercepts=Vectors.dense(0.0, 0.0, 0.0),
+    ).fit(frame)
+    expected = [[4.593, 4.5516, 9.0099, 12.2904], [1.0, 8.1093, 7.0, 10.0], [3.041, 5.0, 8.0, 11.0]]
+    for found, row in zip(model.coefficientMatrix.toArray(), expected):
+        assert list(found) == pytest.approx(row, abs=1e-4)
+    assert list(model.interceptVector) == pytest.approx([-0.9057, -1.1392, -0.0033], abs=1e-4)
+
+
+def test_thresholds_of_a_model_follow_what_is_set(four_rows):
+    model = LogisticRegression(weightCol="weight").fit(four_rows)
+    predicted = {t: [row.prediction for row in model.setThreshold(t).transform(four_rows).collect()] for t in (0.0, 0.5, 1.0)}
+    assert predicted == {0.0: [1.0] * 4, 0.5: [0.0, 1.0, 1.0, 0.0], 1.0: [0.0] * 4}
+
+
+def test_an_evicted_model_goes_on_and_its_summary_comes_back(spark, four_rows):
+    model = LinearRegression(regParam=0.0, maxIter=2, solver="normal", weightCol="weight").fit(four_rows)
+    features = Vectors.dense(0.0, 5.0)
+    predicted = model.predict(features)
+    assert model.summary.predictions.count() == 4
+    spark.client._delete_ml_cache([model._java_obj._ref_id], evict_only=True)
+    assert spark.client._get_ml_cache_info() == []
+    assert model.predict(features) == predicted
+    assert model.summary.predictions.count() == 4 and model.summary.numInstances == 4
+
+
+def test_the_cache_is_cleaned(spark, four_rows):
+    models = [LogisticRegression(maxIter=1).fit(four_rows) for _ in range(3)]
+    assert len(spark.client._get_ml_cache_info()) == len(models)
+    spark.client._cleanup_ml_cache()
+    assert spark.client._get_ml_cache_info() == []
+
+
+def test_weighted_summaries_are_those_of_spark(spark):
+    rows = [(1.0, 2.0, Vectors.dense(1.0)), (0.0, 2.0, Vectors.sparse(1, [], [])), (2.0, 2.0, Vectors.dense(2.0)),
+            (2.0, 2.0, Vectors.dense(1.9))]
+    frame = spark.createDataFrame(rows, ["label", "weight", "features"])
+    summary = LogisticRegression(maxIter=5, regParam=0.01, weightCol="weight", fitIntercept=False).fit(frame).summary
+    found = [summary.accuracy, summary.weightedFalsePositiveRate, summary.weightedPrecision, summary.weightedFMeasure()]
+    assert found == pytest.approx([0.75, 0.25, 0.583, 0.65], abs=5e-3)
+    assert summary.weightCol == "weight" and summary.probabilityCol == "probability"
