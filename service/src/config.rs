@@ -49,6 +49,12 @@ pub struct Config {
     pub token: String,
     /// Seconds that a rank may give no sign of life before its gang ends.
     pub stall_timeout_s: u64,
+    /// Port of the Prometheus metrics, on `metrics_host`. 0 takes any free one; absent: they are not served.
+    pub metrics_port: Option<u16>,
+    /// Address of the metrics. Whoever reaches it can read them.
+    pub metrics_host: IpAddr,
+    /// How many jobs that have ended keep their records. 0: jobs are not recorded.
+    pub job_records_max: usize,
     /// Minutes after its last call that a session ends.
     pub session_idle_timeout_min: u64,
 }
@@ -66,6 +72,9 @@ impl Default for Config {
             query_memory_bytes_max: 0,
             token: String::new(),
             stall_timeout_s: 6,
+            metrics_port: None,
+            metrics_host: IpAddr::from([127, 0, 0, 1]),
+            job_records_max: 1000,
             session_idle_timeout_min: 60,
         }
     }

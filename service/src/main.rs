@@ -5,6 +5,8 @@
 
 mod config;
 mod memory;
+mod metrics;
+mod rank_report;
 mod serve;
 mod worker;
 

@@ -47,12 +47,28 @@ async fn serve(config: Config) -> Result<(), BoxError> {
         ..gang::Options::default()
     };
     let gang = gang::Service::new(gang_options, Arc::new(ProcessLauncher::this_executable(Vec::new())?));
+    let metrics = Arc::new(connect::Metrics::default());
+    let metrics_server = match config.metrics_port {
+        Some(port) => {
+            let listener = TcpListener::bind((config.metrics_host, port)).await?;
+            info!(address = %listener.local_addr()?, "metrics are served");
+            let registry = crate::metrics::registry(&metrics, gang.handle(), config.slots);
+            Some(tokio::spawn(crate::metrics::serve(listener, registry)))
+        }
+        None => None,
+    };
+    let jobs = match config.job_records_max {
+        0 => None,
+        jobs_max => Some(connect::JobsFolder::open(config.data_dir.join("jobs"), jobs_max)?),
+    };
     let partitions = PartitionServer::new(TICKET_LIFE);
     let services = Arc::new(connect::Services {
         engine: engine(&config)?,
         gang: gang.handle(),
         partitions: partitions.clone(),
         internal_uri,
+        jobs,
+        metrics,
         options: connect_options(&config),
     });
 
@@ -77,6 +93,9 @@ async fn serve(config: Config) -> Result<(), BoxError> {
     let _ = stop.send(true);
     gang.await?;
     tokio::time::timeout(Duration::from_secs(2), internal_server).await.ok();
+    if let Some(server) = metrics_server {
+        server.abort();
+    }
     Ok(served?)
 }
 

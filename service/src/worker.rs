@@ -13,7 +13,10 @@ use futures::StreamExt;
 use gang::{Assignment, Cancellation, Failure, Member, MemberOptions, Reporter};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
-use train::{Partition, Progress, RankContext, Step};
+use train::checkpoint::{self, Checkpointer};
+use train::{Partition, RankContext};
+
+use crate::rank_report::RankReport;
 
 /// Record batches that are on their way to the rank program.
 const RECORD_BATCHES_READ_AHEAD: usize = 4;
@@ -60,14 +63,20 @@ fn run_program(
 ) -> train::Result<Vec<u8>> {
     let program = ml::catalog::program(&assignment.program)
         .ok_or_else(|| train::Error::Bug { invariant: format!("program {} exists", assignment.program) })?;
-    let group = Arc::new(listener.join(&collective::Options::default(), membership(assignment)?)?);
-    let watcher = runtime.spawn(abort_when_cancelled(Arc::clone(&group), cancellation.clone()));
-    let (schema, record_batches) = open_partition(runtime, &assignment.partition)?;
-    let mut record_batches = ReceivedBatches(record_batches);
-    let progress = ToCoordinator { reporter, cancellation };
+    let address: PartitionAddress = serde_json::from_slice(&assignment.partition)
+        .map_err(|source| train::Error::Partition { source: source.into() })?;
+    let report = RankReport::new(assignment, address.is_traced, reporter, cancellation.clone());
+    let mut group = listener.join(&collective::Options::default(), membership(assignment)?)?;
+    group.observe(report.meter());
+    let group = Arc::new(group);
+    let watcher = runtime.spawn(abort_when_cancelled(Arc::clone(&group), cancellation));
+    let checkpoints = checkpoints(runtime, assignment.rank, &address)?;
+    let (schema, record_batches) = open_partition(runtime, &address)?;
+    let mut record_batches = ReceivedBatches { receiver: record_batches, report: &report };
     let partition = Partition { schema, record_batches: &mut record_batches };
-    let mut ctx = RankContext { group: &group, partition, progress: &progress };
+    let mut ctx = RankContext { group: &group, partition, progress: &report, checkpoints: checkpoints.as_ref() };
     let result = (program.run)(&assignment.spec, &mut ctx);
+    report.program_ended(&result);
     if let Err(error) = &result {
         // peers that wait for this rank must not wait for the deadline
         group.abort(&error.to_string());
@@ -91,6 +100,14 @@ fn membership(assignment: &Assignment) -> train::Result<Membership> {
     })
 }
 
+/// All ranks hold the same state between steps: rank 0 keeps it. What it has not written yet is, when this is dropped.
+fn checkpoints(runtime: &Runtime, rank: usize, address: &PartitionAddress) -> train::Result<Box<dyn Checkpointer>> {
+    match &address.checkpoints {
+        Some(place) if rank == 0 => Ok(Box::new(checkpoint::Store::open(place.clone(), runtime.handle().clone())?)),
+        _ => Ok(Box::new(checkpoint::Never)),
+    }
+}
+
 async fn abort_when_cancelled(group: Arc<Group>, cancellation: Cancellation) {
     let reason = cancellation.wait().await;
     group.abort(&reason);
@@ -99,11 +116,13 @@ async fn abort_when_cancelled(group: Arc<Group>, cancellation: Cancellation) {
 type Received = mpsc::Receiver<train::Result<RecordBatch>>;
 
 /// Opens the stream of this rank's rows, which the runtime then reads ahead of the rank program.
-fn open_partition(runtime: &Runtime, address: &[u8]) -> train::Result<(arrow::datatypes::SchemaRef, Received)> {
+fn open_partition(
+    runtime: &Runtime,
+    address: &PartitionAddress,
+) -> train::Result<(arrow::datatypes::SchemaRef, Received)> {
     let partition = |source: BoxError| train::Error::Partition { source };
-    let address: PartitionAddress = serde_json::from_slice(address).map_err(|source| partition(source.into()))?;
     let mut stream = runtime
-        .block_on(engine::flight::fetch(&address.uri, &Ticket::from(address.ticket)))
+        .block_on(engine::flight::fetch(&address.uri, &Ticket::from(address.ticket.clone())))
         .map_err(|source| partition(source.into()))?;
     let schema = Arc::clone(stream.schema());
     let (sender, receiver) = mpsc::channel(RECORD_BATCHES_READ_AHEAD);
@@ -118,41 +137,27 @@ fn open_partition(runtime: &Runtime, address: &[u8]) -> train::Result<(arrow::da
     Ok((schema, receiver))
 }
 
-struct ReceivedBatches(Received);
+struct ReceivedBatches<'a> {
+    receiver: Received,
+    report: &'a RankReport,
+}
 
-impl Iterator for ReceivedBatches {
+impl Iterator for ReceivedBatches<'_> {
     type Item = train::Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.blocking_recv()
-    }
-}
-
-/// Steps go to the coordinator, and so to the client; a cancel comes from there.
-struct ToCoordinator {
-    reporter: Reporter,
-    cancellation: Cancellation,
-}
-
-impl Progress for ToCoordinator {
-    fn report(&self, step: Step) {
-        self.reporter.report(gang::Progress {
-            step: step.step,
-            steps_max: step.steps_max,
-            rows: step.rows,
-            loss: step.loss.unwrap_or(f64::NAN),
-            metrics: step.metrics.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-        });
-    }
-
-    fn cancelled(&self) -> Option<String> {
-        self.cancellation.reason()
+        let received = self.receiver.blocking_recv();
+        if let Some(Ok(record_batch)) = &received {
+            self.report.has_read(record_batch.get_array_memory_size());
+        }
+        received
     }
 }
 
 fn failure(error: train::Error) -> Failure {
     let class = match &error {
         train::Error::InvalidData { .. } | train::Error::LossNotFinite { .. } | train::Error::Cancelled { .. } => "user",
+        train::Error::CheckpointNotUsable { .. } | train::Error::SnapshotMismatch { .. } => "user",
         train::Error::Collective { .. } | train::Error::Partition { .. } => "external",
         _ => "ours",
     };

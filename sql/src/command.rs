@@ -151,11 +151,28 @@ impl Command<'_> {
             let query = self.relation()?;
             return Ok(Statement::CreateTempView { name, replace, global, if_not_exists, columns, query });
         }
+        let is_database = ["DATABASE", "SCHEMA", "NAMESPACE"].iter().any(|word| self.peek_word().as_deref() == Some(word));
+        if is_database && !temporary && !global && !replace {
+            return self.create_database();
+        }
         if temporary || global || !self.optional(&["TABLE"]) {
             let what = self.peek_word().unwrap_or_default();
             return Err(Error::Unsupported { statement: format!("CREATE {what}").trim_end().to_string() });
         }
         self.create_table(replace).map(Statement::CreateTable)
+    }
+
+    fn create_database(&mut self) -> Result<Statement, Error> {
+        self.parser.advance_token();
+        let if_not_exists = self.optional(&["IF", "NOT", "EXISTS"]);
+        let name = self.name()?;
+        if self.optional(&["COMMENT"]) {
+            self.string()?;
+        }
+        if let Some(clause) = self.peek_word() {
+            return Err(Error::Unsupported { statement: format!("CREATE DATABASE {clause}") });
+        }
+        Ok(Statement::CreateDatabase { name, if_not_exists })
     }
 
     fn create_table(&mut self, replace: bool) -> Result<CreateTable, Error> {
@@ -265,6 +282,23 @@ impl Command<'_> {
     }
 
     fn drop(&mut self, words: &[&str]) -> Result<Statement, Error> {
+        if let Some(&kind @ ("DATABASE" | "SCHEMA" | "NAMESPACE")) = words.get(1) {
+            self.words(&["DROP", kind])?;
+            let if_exists = self.optional(&["IF", "EXISTS"]);
+            let name = self.name()?;
+            let cascade = self.optional(&["CASCADE"]);
+            if !cascade {
+                self.optional(&["RESTRICT"]);
+            }
+            return Ok(Statement::DropDatabase { name, if_exists, cascade });
+        }
+        if words.get(1) == Some(&"FUNCTION") || words.get(1..3) == Some(&["TEMPORARY", "FUNCTION"]) {
+            self.words(&["DROP"])?;
+            self.optional(&["TEMPORARY"]);
+            self.words(&["FUNCTION"])?;
+            let if_exists = self.optional(&["IF", "EXISTS"]);
+            return Ok(Statement::DropFunction { name: self.name()?, if_exists });
+        }
         let is_view = words.get(1) == Some(&"VIEW");
         if !is_view && words.get(1) != Some(&"TABLE") {
             return Err(Error::Unsupported { statement: words[..words.len().min(2)].join(" ") });

@@ -39,6 +39,20 @@ pub enum Statement {
         if_exists: bool,
         purge: bool,
     },
+    CreateDatabase {
+        name: Vec<String>,
+        if_not_exists: bool,
+    },
+    DropDatabase {
+        name: Vec<String>,
+        if_exists: bool,
+        /// With the tables in it.
+        cascade: bool,
+    },
+    DropFunction {
+        name: Vec<String>,
+        if_exists: bool,
+    },
     ShowTables {
         namespace: Vec<String>,
         pattern: Option<String>,

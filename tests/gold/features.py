@@ -130,7 +130,7 @@ def frames(spark):
         "nameless": nameless,
         "words": words, "scored": scored, "many": many,
     }
-    return {name: df.cache() for name, df in found.items()}
+    return {name: df.coalesce(1).cache() for name, df in found.items()}
 
 
 def cases():
@@ -165,7 +165,6 @@ def cases():
         yield f"indexer_null_{invalid}", "StringIndexer", {
             "inputCol": "s", "outputCol": "out", "handleInvalid": invalid}, "holes", None
     yield "indexer_bad_lengths", "StringIndexer", {"inputCols": ["s", "i"], "outputCols": ["x"]}, "plain", None
-    yield "indexer_vector", "StringIndexer", {"inputCol": "v", "outputCol": "out"}, "plain", None
     yield "indexer_no_column", "StringIndexer", {"inputCol": "nothing", "outputCol": "out"}, "plain", None
     yield "indexer_output_exists", "StringIndexer", {"inputCol": "s", "outputCol": "i"}, "plain", None
     for invalid, drop in itertools.product(["error", "keep"], [True, False]):
@@ -264,10 +263,6 @@ def cases():
         "inputCols": ["i", "d", "b", "s", "f", "l"], "outputCol": "out", "numFeatures": 50,
         "categoricalCols": ["i", "d"]}, "plain", None
     yield "hasher_holes", "FeatureHasher", {"inputCols": ["i", "d", "s"], "outputCol": "out"}, "holes", None
-    for invalid in ["error", "skip", "optimistic"]:
-        for size in [2, 3]:
-            yield f"size_hint_{invalid}_{size}", "VectorSizeHint", {
-                "inputCol": "v", "size": size, "handleInvalid": invalid}, "holes", None
     yield "quantiles", "QuantileDiscretizer", {"inputCol": "d", "outputCol": "out", "numBuckets": 3}, "plain", None
     for invalid in ["skip", "keep"]:
         yield f"quantiles_{invalid}", "QuantileDiscretizer", {
@@ -298,7 +293,7 @@ def attributes(model):
 
 def root_message(error):
     """The message of the first cause that is Spark's own."""
-    origin = getattr(error, "_origin", None)
+    origin = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     if origin is None:
         return str(error)
     message, seen = origin.getMessage(), origin

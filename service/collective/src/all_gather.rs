@@ -49,6 +49,7 @@ impl Group {
         }
 
         let mut gathered = vec![T::default(); len_sum];
+        call.bytes.set(size_of_val(gathered.as_slice()));
         gathered[places[self.rank()].clone()].copy_from_slice(values);
         if let Some(segment) = &self.segment {
             let local_places: Vec<_> = self.topology.local_ranks().iter().map(|&rank| places[rank].clone()).collect();

@@ -20,7 +20,10 @@ impl Group {
     /// See `Error`; `values` are unspecified then.
     pub fn all_reduce<T: Element>(&self, values: &mut [T], op: ReduceOp) -> Result<()> {
         let signature = Signature::new(Collective::AllReduce, T::TYPE, values.len()).with_op(op);
-        self.run(signature, |call| self.reduce_all(call, values, op))
+        self.run(signature, |call| {
+            call.bytes.set(size_of_val(values));
+            self.reduce_all(call, values, op)
+        })
     }
 
     /// Adds up `numbers` over all ranks, as the first part of a collective that is not a reduction: nobody goes on before

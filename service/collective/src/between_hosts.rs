@@ -13,6 +13,9 @@ use crate::{
     within_host::chunks,
 };
 
+/// How much of a message is reduced at a time.
+const PIECE_BYTES: usize = 128 << 10;
+
 pub(crate) struct Leaders<'g> {
     pub links: &'g Links,
     /// By host.
@@ -85,22 +88,19 @@ impl Leaders<'_> {
         blocks: &[Range<usize>],
         op: ReduceOp,
     ) -> Result<()> {
-        let (num_hosts, chunk_len) = (self.ranks.len(), self.chunk_len::<A>());
+        let num_hosts = self.ranks.len();
         let (next, previous) = self.neighbours();
         let longest = blocks.iter().map(Range::len).max().unwrap_or(0);
-        let mut received = vec![A::default(); chunk_len.min(longest)];
+        // Small enough to be reduced from a near cache, while the next values are on their way.
+        let mut window = vec![A::default(); (PIECE_BYTES / size_of::<A>()).min(longest)];
         for step in 0..num_hosts - 1 {
             let outgoing = blocks[(self.host + 2 * num_hosts - step - 1) % num_hosts].clone();
             let incoming = blocks[(self.host + 2 * num_hosts - step - 2) % num_hosts].clone();
-            for chunk in chunks(outgoing.len().max(incoming.len()), chunk_len) {
-                let out = part(&outgoing, &chunk);
-                let into = part(&incoming, &chunk);
-                let send = (!out.is_empty()).then(|| (next, as_bytes(&values[out])));
-                let received = &mut received[..into.len()];
-                let receive = (!into.is_empty()).then(|| (previous, as_bytes_mut(received)));
-                self.links.exchange(call, send, receive)?;
-                op.fold_into_upper(received, &mut values[into]);
-            }
+            let (out, into) = apart(values, outgoing, incoming);
+            let receive = (previous, into.len());
+            self.links.exchange_in_pieces(call, (next, out), receive, &mut window, |piece, received| {
+                op.fold_into_upper(received, &mut into[piece]);
+            })?;
         }
         Ok(())
     }
@@ -112,14 +112,12 @@ impl Leaders<'_> {
         values: &mut [T],
         blocks: &[Range<usize>],
     ) -> Result<()> {
-        let (num_hosts, chunk_len) = (self.ranks.len(), self.chunk_len::<T>());
+        let num_hosts = self.ranks.len();
         let (next, previous) = self.neighbours();
         for step in 0..num_hosts - 1 {
             let outgoing = blocks[(self.host + num_hosts - step) % num_hosts].clone();
             let incoming = blocks[(self.host + 2 * num_hosts - step - 1) % num_hosts].clone();
-            for chunk in chunks(outgoing.len().max(incoming.len()), chunk_len) {
-                self.pass_on(call, values, (next, part(&outgoing, &chunk)), (previous, part(&incoming, &chunk)))?;
-            }
+            self.pass_on(call, values, (next, outgoing), (previous, incoming))?;
         }
         Ok(())
     }
@@ -184,19 +182,7 @@ impl Leaders<'_> {
         (next, out): (usize, Range<usize>),
         (previous, into): (usize, Range<usize>),
     ) -> Result<()> {
-        // The two are different blocks, so one ends before the other starts.
-        let (out_values, into_values) = if out.is_empty() || out.start >= into.end {
-            let (lower, upper) = values.split_at_mut(into.end.max(into.start));
-            let offset = lower.len();
-            let out_values = if out.is_empty() { &[][..] } else { &upper[out.start - offset..out.end - offset] };
-            (out_values, &mut lower[into])
-        } else {
-            let (lower, upper) = values.split_at_mut(out.end);
-            let offset = lower.len();
-            let into_values =
-                if into.is_empty() { &mut [][..] } else { &mut upper[into.start - offset..into.end - offset] };
-            (&lower[out], into_values)
-        };
+        let (out_values, into_values) = apart(values, out, into);
         let send = (!out_values.is_empty()).then(|| (next, as_bytes(out_values)));
         let receive = (!into_values.is_empty()).then(|| (previous, as_bytes_mut(into_values)));
         if send.is_none() && receive.is_none() {
@@ -206,8 +192,18 @@ impl Leaders<'_> {
     }
 }
 
-/// The `chunk` of `block`, as a range of what the block is a range of.
-fn part(block: &Range<usize>, chunk: &Range<usize>) -> Range<usize> {
-    let end = block.start + chunk.end.min(block.len());
-    (block.start + chunk.start).min(end)..end
+/// Two parts of `values`, one to read and one to write. One ends before the other starts, or is empty.
+fn apart<T>(values: &mut [T], out: Range<usize>, into: Range<usize>) -> (&[T], &mut [T]) {
+    if out.is_empty() || out.start >= into.end {
+        let (lower, upper) = values.split_at_mut(into.end.max(into.start));
+        let offset = lower.len();
+        let out_values = if out.is_empty() { &[][..] } else { &upper[out.start - offset..out.end - offset] };
+        (out_values, &mut lower[into])
+    } else {
+        let (lower, upper) = values.split_at_mut(out.end);
+        let offset = lower.len();
+        let into_values =
+            if into.is_empty() { &mut [][..] } else { &mut upper[into.start - offset..into.end - offset] };
+        (&lower[out], into_values)
+    }
 }

@@ -14,6 +14,7 @@ impl Group {
         let signature = Signature::new(Collective::Broadcast, T::TYPE, values.len()).with_root(root);
         self.run(signature, |call| {
             self.check_root(root)?;
+            call.bytes.set(size_of_val(values));
             self.agree(call, &mut [])?;
             self.spread(call, values, root)
         })
@@ -35,6 +36,7 @@ impl Group {
                 bytes.clear();
             }
             bytes.resize(len, 0);
+            call.bytes.set(len);
             self.spread(call, &mut bytes, root)?;
             Ok(bytes)
         })

@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    call_record::CallRecord,
     control::{Control, notice::Notice},
     error::{Error, Result},
     signature::Signature,
@@ -22,12 +23,24 @@ pub(crate) struct Call<'g> {
     announced: Cell<bool>,
     /// Whether the signature is in shared memory and was compared.
     pub agreed: Cell<bool>,
+    /// How much this rank gives or gets; known to each collective.
+    pub bytes: Cell<usize>,
 }
 
 impl<'g> Call<'g> {
     pub fn new(signature: Signature, control: &'g Control, timeout: Duration) -> Call<'g> {
         let (announced, agreed) = (Cell::new(false), Cell::new(false));
-        Call { signature, control, started: Instant::now(), timeout, announced, agreed }
+        Call { signature, control, started: Instant::now(), timeout, announced, agreed, bytes: Cell::new(0) }
+    }
+
+    pub fn record(&self) -> CallRecord {
+        CallRecord {
+            collective: self.signature.collective(),
+            sequence: self.signature.sequence,
+            bytes: self.bytes.get() as u64,
+            started: self.started,
+            elapsed: self.started.elapsed(),
+        }
     }
 
     /// To be called by whatever blocks, at least once a `PULSE`.
@@ -56,6 +69,11 @@ impl<'g> Call<'g> {
 
     pub fn waited(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// Whether so much of the time is gone that a pulse is due, however well it goes.
+    pub fn is_late(&self) -> bool {
+        self.started.elapsed() >= self.timeout / 2
     }
 
     pub fn lost(&self, rank: usize, source: std::io::Error) -> Error {

@@ -38,11 +38,14 @@ pub(crate) mod sealed {
         fn widen(self) -> Self::Accumulator;
         fn narrow(accumulator: Self::Accumulator) -> Self;
 
-        // These four are called on accumulators only.
+        // These five are called on accumulators only.
         fn add(self, upper: Self) -> Self;
         fn lesser(self, upper: Self) -> Self;
         fn greater(self, upper: Self) -> Self;
         fn divide(self, count: usize) -> Self;
+        fn divide_all(values: &mut [Self], count: usize) {
+            values.iter_mut().for_each(|value| *value = value.divide(count));
+        }
 
         /// Runs `reduce` on the accumulators of `values` and takes back the part of them that it returns.
         /// Types that are their own accumulator are reduced in place.
@@ -84,6 +87,15 @@ macro_rules! float {
             #[inline(always)]
             fn divide(self, count: usize) -> $type {
                 self / count as $type
+            }
+            fn divide_all(values: &mut [$type], count: usize) {
+                if count.is_power_of_two() {
+                    // Has the same bits, as the reciprocal is exact, and takes a fraction of the time.
+                    let reciprocal = 1.0 / count as $type;
+                    values.iter_mut().for_each(|value| *value *= reciprocal);
+                } else {
+                    values.iter_mut().for_each(|value| *value = value.divide(count));
+                }
             }
             fn reduce_in_place<F>(values: &mut [$type], reduce: F) -> crate::error::Result<()>
             where

@@ -3,12 +3,13 @@
 
 use std::{
     fmt,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::{
     between_hosts::Leaders,
     call::Call,
+    call_record::CallObserver,
     control::{Control, notice::Notice},
     error::{Error, Result},
     membership::Membership,
@@ -31,6 +32,7 @@ pub struct Group {
     pub(crate) links: Links,
     pub(crate) segment: Option<Segment>,
     control: Control,
+    observer: Option<Arc<dyn CallObserver>>,
     rank: usize,
     world_size: usize,
     generation: u64,
@@ -64,6 +66,7 @@ impl Group {
             links,
             segment,
             control,
+            observer: None,
             rank: membership.rank,
             world_size: membership.world_size,
             generation: membership.generation,
@@ -79,11 +82,17 @@ impl Group {
             links: Links::none(),
             segment: None,
             control: Control::new(0, 1),
+            observer: None,
             rank: 0,
             world_size: 1,
             generation: 0,
             calls: Mutex::new(0),
         }
+    }
+
+    /// Lets `observer` see every call from now on.
+    pub fn observe(&mut self, observer: Arc<dyn CallObserver>) {
+        self.observer = Some(observer);
     }
 
     pub fn rank(&self) -> usize {
@@ -129,7 +138,11 @@ impl Group {
         let signature = signature.as_call(*calls, self.generation);
         let _unwound = Unwound(self);
         let call = Call::new(signature, &self.control, self.options.timeout);
-        self.check_peers(*calls).and_then(|()| body(&call)).map_err(|error| self.fail(error))
+        let result = self.check_peers(*calls).and_then(|()| body(&call)).map_err(|error| self.fail(error));
+        if let Some(observer) = &self.observer {
+            observer.call_returned(call.record());
+        }
+        result
     }
 
     /// The leaders of the hosts; `None` if there is one host only.

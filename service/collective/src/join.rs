@@ -4,7 +4,11 @@
 mod handshake;
 mod meet;
 
-use std::net::{IpAddr, TcpListener};
+use std::{
+    io,
+    net::{IpAddr, TcpListener},
+    os::fd::AsRawFd,
+};
 
 use handshake::Identity;
 use meet::Meeting;
@@ -44,6 +48,7 @@ impl Listener {
         }
         let error = |source| Error::io("listen for the other ranks", source);
         let listener = TcpListener::bind((ip, 0)).map_err(error)?;
+        lengthen_queue(&listener).map_err(error)?;
         listener.set_nonblocking(true).map_err(error)?;
         let socket = listener.local_addr().map_err(error)?;
         Ok(Listener { listener, address: Address { host_id: Address::this_host()?, socket } })
@@ -90,6 +95,17 @@ impl Listener {
             shared_memory::remove(&name);
         }
         Ok((links, segment?))
+    }
+}
+
+/// The standard library lets 128 connections wait to be accepted, and the kernel makes those beyond try again after a
+/// second or resets them; all the other ranks may connect at the same moment.
+fn lengthen_queue(listener: &TcpListener) -> io::Result<()> {
+    const CONNECTIONS_MAX: libc::c_int = 2 * Membership::WORLD_SIZE_MAX as libc::c_int;
+    // SAFETY: the descriptor is open and listens; listening again only sets the length, up to the system's own limit.
+    match unsafe { libc::listen(listener.as_raw_fd(), CONNECTIONS_MAX) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -20,6 +20,7 @@ mod reduce_scatter;
 
 mod between_hosts;
 mod call;
+mod call_record;
 mod control;
 mod signature;
 mod topology;
@@ -30,6 +31,7 @@ mod element;
 mod error;
 mod reduce_op;
 
+pub use call_record::{CallObserver, CallRecord};
 pub use element::{Element, ElementType};
 pub use error::{Class, Error, Result};
 pub use group::Group;

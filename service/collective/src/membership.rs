@@ -30,7 +30,7 @@ impl fmt::Debug for Membership {
 }
 
 impl Membership {
-    const WORLD_SIZE_MAX: usize = 4096;
+    pub(crate) const WORLD_SIZE_MAX: usize = 4096;
 
     pub(crate) fn validate(&self) -> Result<()> {
         // A slot of shared memory holds at least one value for every rank of the host.

@@ -13,7 +13,7 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// Whether ranks of one host exchange values through shared memory; when false they use TCP as if on two hosts.
     pub shared_memory: bool,
-    /// Size of one slot of shared memory, and of one message of a ring. A rank owns two slots.
+    /// Size of one slot of shared memory, of which a rank owns two, and of one message of a chain of broadcasts.
     pub chunk_bytes: usize,
     /// Up to this size (of the values, or of a chunk of them) every rank of a host reduces everything by itself;
     /// above, each reduces its shard and takes the rest from the others.

@@ -21,6 +21,16 @@ impl ReduceOp {
         NAMES.get(usize::from(code)).copied().unwrap_or("?")
     }
 
+    /// `into[i] = lower[i] op upper[i]`
+    pub(crate) fn fold_pair<T: Element>(self, into: &mut [T::Accumulator], lower: &[T], upper: &[T]) {
+        let triples = into.iter_mut().zip(lower.iter().zip(upper));
+        match self {
+            ReduceOp::Sum | ReduceOp::Mean => triples.for_each(|(i, (&l, &u))| *i = l.widen().add(u.widen())),
+            ReduceOp::Min => triples.for_each(|(i, (&l, &u))| *i = l.widen().lesser(u.widen())),
+            ReduceOp::Max => triples.for_each(|(i, (&l, &u))| *i = l.widen().greater(u.widen())),
+        }
+    }
+
     /// `lower[i] = lower[i] op upper[i]`
     pub(crate) fn fold_into_lower<T: Element>(self, lower: &mut [T::Accumulator], upper: &[T]) {
         let pairs = lower.iter_mut().zip(upper);
@@ -44,7 +54,7 @@ impl ReduceOp {
     /// Turns values that were combined over all of `world_size` ranks into the result.
     pub(crate) fn finish<A: Element>(self, values: &mut [A], world_size: usize) {
         if self == ReduceOp::Mean && world_size > 1 {
-            values.iter_mut().for_each(|value| *value = value.divide(world_size));
+            A::divide_all(values, world_size);
         }
     }
 }

@@ -18,6 +18,7 @@ impl Group {
     pub fn reduce_scatter<T: Element>(&self, values: &[T], op: ReduceOp) -> Result<Vec<T>> {
         let signature = Signature::new(Collective::ReduceScatter, T::TYPE, values.len()).with_op(op);
         self.run(signature, |call| {
+            call.bytes.set(size_of_val(values));
             if self.leaders().is_some() {
                 return self.reduce_scatter_between_hosts(call, values, op);
             }

@@ -24,19 +24,18 @@ fn fold<T: Element>(segment: &Segment, op: ReduceOp, start: usize, values: &mut 
     // Small enough to stay in the nearest cache.
     const BLOCK: usize = 1024;
     let mut accumulators = [T::Accumulator::default(); BLOCK];
+    let num_ranks = segment.num_ranks();
     let mut place = start;
     for block in values.chunks_mut(BLOCK) {
         let accumulators = &mut accumulators[..block.len()];
         let range = place..place + block.len();
         place = range.end;
-        for local_rank in 0..segment.num_ranks() {
-            let is_own = local_rank == segment.local_rank();
-            let upper = if is_own { &*block } else { segment.read(local_rank, range.clone()) };
-            if local_rank == 0 {
-                accumulators.iter_mut().zip(upper).for_each(|(accumulator, value)| *accumulator = value.widen());
-            } else {
-                op.fold_into_lower(accumulators, upper);
-            }
+        let of_rank = |local_rank| {
+            if local_rank == segment.local_rank() { &*block } else { segment.read(local_rank, range.clone()) }
+        };
+        op.fold_pair(accumulators, of_rank(0), of_rank(1));
+        for local_rank in 2..num_ranks {
+            op.fold_into_lower(accumulators, of_rank(local_rank));
         }
         if let Some(world_size) = finish {
             op.finish(accumulators, world_size);

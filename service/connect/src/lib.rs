@@ -10,6 +10,8 @@
 mod artifact;
 mod command;
 mod error;
+mod job_record;
+mod metrics;
 mod ml;
 mod operation;
 mod options;
@@ -21,6 +23,8 @@ mod services;
 mod session;
 
 pub use error::{Error, Result};
+pub use job_record::JobsFolder;
+pub use metrics::Metrics;
 pub use ml::PartitionAddress;
 pub use operation::Operation;
 pub use options::Options;

@@ -12,10 +12,13 @@ mod fit;
 mod fold;
 mod helper;
 mod literal;
+mod rank_data;
 mod read;
 mod relation;
+mod restart;
 mod store;
 mod transform;
+mod watch;
 mod write;
 
 use std::sync::Arc;
@@ -25,7 +28,7 @@ use spark_connect_proto::ml_command_result::{MlOperatorInfo, ResultType};
 use spark_connect_proto::{MlCommand, MlCommandResult};
 
 pub use cache::ModelCache;
-pub use fit::PartitionAddress;
+pub use rank_data::PartitionAddress;
 
 use crate::operation::Operation;
 use crate::session::Session;
@@ -67,14 +70,14 @@ fn missing(part: &str) -> Error {
     Error::Engine(engine::Error::InvalidPlan { detail: format!("the {part} is missing") })
 }
 
-/// The answer that names objects of the cache.
-fn objects(ids: &[String], uid: Option<String>) -> ResultType {
+/// The answer that names objects of the cache. Clients log a warning that comes with it.
+fn objects(ids: &[String], uid: Option<String>, warning_message: Option<String>) -> ResultType {
     use spark_connect_proto::ObjectRef;
     use spark_connect_proto::ml_command_result::ml_operator_info::Type;
     ResultType::OperatorInfo(MlOperatorInfo {
         r#type: Some(Type::ObjRef(ObjectRef { id: ids.join(",") })),
         uid,
         params: None,
-        warning_message: None,
+        warning_message,
     })
 }

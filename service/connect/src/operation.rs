@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use spark_connect_proto::ExecutePlanResponse;
 use spark_connect_proto::Plan;
 use spark_connect_proto::execute_plan_response::execution_progress::StageInfo;
-use spark_connect_proto::execute_plan_response::{ExecutionProgress, ResponseType};
+use spark_connect_proto::execute_plan_response::{ExecutionProgress, ObservedMetrics, ResponseType};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
@@ -122,12 +122,18 @@ impl Operation {
 
     /// Tells the client how far the operation is: at once, and again at least every progress interval while it runs.
     pub fn progress(&self, progress: ExecutionProgress) {
+        self.progress_with(progress, Vec::new());
+    }
+
+    /// As [`Operation::progress`], with metrics that are told once. They are lost when newer progress overtakes them.
+    pub fn progress_with(&self, progress: ExecutionProgress, observed_metrics: Vec<ObservedMetrics>) {
         {
             let mut state = self.progress.lock();
             state.last = Some(progress.clone());
             state.sent = Some(Instant::now());
         }
-        self.log.push_progress(self.response(ResponseType::ExecutionProgress(progress)));
+        let response = self.response(ResponseType::ExecutionProgress(progress));
+        self.log.push_progress(ExecutePlanResponse { observed_metrics, ..response });
     }
 
     /// Says again what was said last, or only that something runs, unless that was said just now.

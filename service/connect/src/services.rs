@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Options;
+use crate::{JobsFolder, Metrics, Options};
 
 pub struct Services {
     /// Runs relations and SQL.
@@ -13,5 +13,9 @@ pub struct Services {
     pub partitions: engine::flight::PartitionServer,
     /// Where ranks reach the gang's coordinator and the partitions, such as `http://127.0.0.1:41234`.
     pub internal_uri: String,
+    /// Where the records of jobs are kept; None: nowhere.
+    pub jobs: Option<Arc<JobsFolder>>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
     pub options: Options,
 }

@@ -38,6 +38,12 @@ pub enum Error {
     /// SCHEMA_NOT_FOUND.
     #[error("schema {name} cannot be found")]
     SchemaNotFound { name: String },
+    /// SCHEMA_ALREADY_EXISTS.
+    #[error("schema {name} already exists")]
+    SchemaAlreadyExists { name: String },
+    /// SCHEMA_NOT_EMPTY.
+    #[error("schema {name} has tables in it")]
+    SchemaNotEmpty { name: String },
     /// TEMP_TABLE_OR_VIEW_ALREADY_EXISTS.
     #[error("temporary view {name} already exists")]
     TempViewAlreadyExists { name: String },

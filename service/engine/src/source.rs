@@ -11,6 +11,7 @@ mod csv_syntax;
 mod date_pattern;
 mod json;
 mod json_text;
+pub mod json_value;
 mod libsvm;
 mod listing;
 mod location;
@@ -62,7 +63,16 @@ impl Format {
     fn parse(name: &str, conf: &Conf) -> Result<Format> {
         let default = conf.get("spark.sql.sources.default").unwrap_or_else(|| "parquet".into());
         let name = if name.is_empty() { default.as_str() } else { name };
-        match name.to_lowercase().as_str() {
+        let lower = name.to_lowercase();
+        // Spark's own sources go by the names of their packages and classes too.
+        let short = match lower.strip_prefix("org.apache.spark.sql.") {
+            Some(class) => {
+                let class = class.strip_prefix("execution.datasources.").unwrap_or(class);
+                class.split_once('.').map_or(class, |(package, _)| package)
+            }
+            None => &lower,
+        };
+        match short {
             "parquet" => Ok(Format::Parquet),
             "csv" => Ok(Format::Csv),
             "json" => Ok(Format::Json),

@@ -12,6 +12,7 @@ pub struct Gang {
     /// When its slots were taken.
     pub since: Instant,
     pub launch: Launch,
+    pub partitions: Preparation,
     pub ranks: Vec<Rank>,
     /// What went wrong so far, in the order it became known.
     pub observations: Vec<Observation>,
@@ -22,6 +23,14 @@ pub struct Gang {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Launch {
+    Pending,
+    Done,
+    Failed,
+}
+
+/// Where every rank finds its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preparation {
     Pending,
     Done,
     Failed,
@@ -106,6 +115,7 @@ impl Gang {
             generation,
             since: now,
             launch: Launch::Pending,
+            partitions: Preparation::Pending,
             ranks: vec![rank; num_ranks],
             observations: Vec::new(),
             cancel: None,
@@ -116,6 +126,11 @@ impl Gang {
 
     pub fn num_joined(&self) -> usize {
         self.ranks.iter().filter(|rank| rank.address.is_some()).count()
+    }
+
+    /// The furthest step that a rank has told of.
+    pub fn step(&self) -> u64 {
+        self.ranks.iter().filter_map(|rank| rank.progress.as_ref()).map(|progress| progress.step).max().unwrap_or(0)
     }
 
     /// Whether no process of it exists or will come to exist.

@@ -8,6 +8,7 @@ mod act;
 mod handle;
 mod hear;
 mod idle;
+mod restart;
 mod shared;
 mod view;
 
@@ -33,6 +34,7 @@ use crate::secret::Secret;
 use crate::wire;
 pub use handle::Handle;
 use idle::Pool;
+use restart::Restarts;
 use shared::Shared;
 
 /// Things said by ranks that wait for the loop; beyond it the ranks' streams wait.
@@ -77,6 +79,11 @@ struct Job {
     contacts: Vec<Contact>,
     verdict: Option<liveness::Verdict>,
     launch_error: Option<Arc<LaunchError>>,
+    /// Of this generation; fewer than the job asked for once it has shrunk.
+    num_ranks: usize,
+    /// Where each rank of this generation finds its data.
+    partitions: Result<Vec<Bytes>, Error>,
+    restarts: Restarts,
     output: Option<Bytes>,
     /// Events that the caller gets once the snapshot shows the same.
     announced: Vec<Event>,
@@ -111,6 +118,7 @@ enum Whose {
 }
 
 enum What {
+    Prepared(Result<Vec<Bytes>, Error>),
     Launched(Result<Vec<Arc<dyn LaunchedRank>>, LaunchError>),
     Exited { rank: usize, exit: Exit, at: Instant },
     Gone { rank: usize, stderr_tail: Vec<String> },
@@ -233,7 +241,7 @@ impl Service {
 
     fn admission_state(&self) -> admission::State {
         let taken: usize =
-            self.jobs.iter().filter(|job| job.state != JobState::Queued).map(|job| job.job.num_ranks).sum();
+            self.jobs.iter().filter(|job| job.state != JobState::Queued).map(|job| job.num_ranks).sum();
         let waiting = self.jobs.iter().filter(|job| job.state == JobState::Queued).map(|job| admission::Waiting {
             job_id: job.job.job_id.clone(),
             pool: job.job.pool.clone(),

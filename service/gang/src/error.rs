@@ -24,6 +24,8 @@ pub enum Error {
     NotEnoughSlots { needs: usize, has: usize },
     #[error("a barrier job needs at least one rank")]
     NoRanks,
+    #[error("a job of {num_ranks} ranks cannot be told to keep at least {min_ranks}")]
+    MinRanksOutOfRange { num_ranks: usize, min_ranks: usize },
     #[error("the job has {num_ranks} ranks and {partitions} partitions, expected one partition a rank")]
     PartitionsMismatch { num_ranks: usize, partitions: usize },
     #[error("a job with id {job_id} is queued or running")]
@@ -40,8 +42,17 @@ pub enum Error {
         #[source]
         source: Arc<LaunchError>,
     },
+    #[error("generation {generation}: the ranks' data could not be prepared")]
+    Partitions {
+        generation: u32,
+        #[source]
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
     #[error("rank {rank} of generation {generation} {cause}")]
     RankFailed { rank: usize, generation: u32, cause: RankFailure },
+    /// The job was started again as often as it may be, and failed again.
+    #[error("{first}; started again {}, at last {last}", Times(*.restarts))]
+    OutOfRestarts { restarts: u32, first: Box<Error>, last: Box<Error> },
     #[error("cancelled: {reason}")]
     Cancelled { reason: String },
     #[error("the server is shutting down")]
@@ -80,8 +91,10 @@ impl Error {
     /// Returns who can do something about it.
     pub fn class(&self) -> Class {
         match self {
+            Error::OutOfRestarts { first, .. } => first.class(),
             Error::NotEnoughSlots { .. }
             | Error::NoRanks
+            | Error::MinRanksOutOfRange { .. }
             | Error::PartitionsMismatch { .. }
             | Error::DuplicateJob { .. }
             | Error::Cancelled { .. } => Class::User,
@@ -92,6 +105,7 @@ impl Error {
             | Error::QueueTimeout { .. }
             | Error::StartTimeout { .. }
             | Error::Launch { .. }
+            | Error::Partitions { .. }
             | Error::RankFailed { .. }
             | Error::ShuttingDown
             | Error::MissingEnvironment { .. }
@@ -108,6 +122,7 @@ impl Error {
     pub fn retryable(&self) -> bool {
         match self {
             Error::RankFailed { cause, .. } => cause.retryable(),
+            Error::OutOfRestarts { last, .. } => last.retryable(),
             Error::QueueFull { .. } | Error::QueueTimeout { .. } | Error::StartTimeout { .. } => true,
             _ => false,
         }
@@ -124,20 +139,22 @@ pub enum RankFailure {
     /// It gave no sign of life for this long.
     Stalled { for_ms: u64 },
     /// It reported a failure itself. `class` is the program's own word: `user`, `external` or `ours`.
-    Program { message: String, class: String, detail: String },
+    /// `is_echo`: the rank itself says that it may only have seen another one go.
+    Program { message: String, class: String, detail: String, is_echo: bool },
     /// Its control stream broke, and its process outlived that.
     Disconnected { stderr_tail: Vec<String> },
 }
 
 impl RankFailure {
-    /// Returns whether another generation may do better: an error of the program would only come back.
+    /// Returns whether another generation may do better. An error of the program would only come back, unless all it saw
+    /// was that it lost its peers, as when a network is cut.
     pub fn retryable(&self) -> bool {
         match self {
             RankFailure::Exited { .. }
             | RankFailure::Killed { .. }
             | RankFailure::Stalled { .. }
             | RankFailure::Disconnected { .. } => true,
-            RankFailure::Program { .. } => false,
+            RankFailure::Program { class, is_echo, .. } => *is_echo && class == "external",
         }
     }
 
@@ -166,6 +183,17 @@ impl fmt::Display for RankFailure {
             RankFailure::Disconnected { stderr_tail } => {
                 write!(f, "lost its control stream{}", LastLine(stderr_tail))
             }
+        }
+    }
+}
+
+struct Times(u32);
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            1 => f.write_str("once"),
+            times => write!(f, "{times} times"),
         }
     }
 }

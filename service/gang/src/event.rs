@@ -1,6 +1,6 @@
 //! What a job tells its caller while it goes on, and the bounded feed that carries it.
 //!
-//! The coordinator and the log readers push without ever waiting. Log lines and progress are dropped, oldest first,
+//! The coordinator and the log readers push without ever waiting. Log lines, records and progress are dropped, oldest first,
 //! when the caller does not keep up; changes of state never are.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -26,6 +26,11 @@ pub enum Event {
     Started {
         generation: u32,
     },
+    /// This generation has failed, and the next one follows after a pause. No process of it is left.
+    Restarting {
+        generation: u32,
+        cause: Error,
+    },
     Progress {
         rank: usize,
         progress: Progress,
@@ -34,6 +39,11 @@ pub enum Event {
     Log {
         rank: usize,
         line: String,
+    },
+    /// Bytes of the rank program's own, which the control plane does not read. Dropped like log lines.
+    Record {
+        rank: usize,
+        record: Bytes,
     },
     /// The last event of a job that succeeded: what rank 0 returned.
     Finished {
@@ -68,7 +78,7 @@ pub(crate) struct Feed {
 #[derive(Default)]
 struct Inner {
     events: VecDeque<Event>,
-    /// How many of `events` are log lines or progress.
+    /// How many of `events` are log lines, records or progress.
     droppable: usize,
     lines_dropped: BTreeMap<usize, u64>,
     closed: bool,
@@ -77,7 +87,7 @@ struct Inner {
 
 impl Event {
     fn is_droppable(&self) -> bool {
-        matches!(self, Event::Log { .. } | Event::Progress { .. })
+        matches!(self, Event::Log { .. } | Event::Progress { .. } | Event::Record { .. })
     }
 }
 

@@ -1,10 +1,12 @@
 //! What a barrier job is, the states it passes through, and how it looks from outside.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::event::Progress;
+use crate::partitions::Partitions;
 
 /// A gang's worth of work.
 #[derive(Debug, Clone)]
@@ -15,12 +17,15 @@ pub struct BarrierJob {
     /// Jobs of one pool start in the order they came.
     pub pool: String,
     pub num_ranks: usize,
+    /// With fewer than `num_ranks`, the job is elastic: each generation after one that lost a rank does without that
+    /// rank, down to so many.
+    pub min_ranks: usize,
     /// Which program every rank runs.
     pub program: String,
     /// What the program is told, the same for every rank.
     pub spec: Bytes,
-    /// Where each rank finds its data, one entry a rank.
-    pub partitions: Vec<Bytes>,
+    /// Where each rank finds its data; asked anew for every generation.
+    pub partitions: Arc<dyn Partitions>,
     /// How long to wait for slots; `None` takes the service's own.
     pub queue_deadline: Option<Duration>,
     /// How many further generations may be started after a retryable failure.

@@ -11,6 +11,7 @@
 mod error;
 mod job;
 mod options;
+mod partitions;
 mod secret;
 
 mod admission;
@@ -36,10 +37,12 @@ pub use job::{BarrierJob, JobState, JobView, RankState, RankView};
 pub use launcher::{Exit, LaunchError, LaunchedRank, Launcher, LogSink, RankLaunch, Signal};
 pub use member::{Assignment, Cancellation, Failure, Member, MemberOptions, Reporter};
 pub use options::Options;
+pub use partitions::Partitions;
 pub use process::ProcessLauncher;
 pub use rendezvous::GangService;
 pub use running_job::RunningJob;
 pub use secret::Secret;
+pub use wire::RECORD_BYTES_MAX;
 
 /// The tonic server of the control stream, ready to be added to a [`tonic::transport::Server`].
 pub type GangServer = wire::gang_server::GangServer<GangService>;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::attempt::{Ending, Gang, Launch, Observation, Process, Told, Weight};
+use crate::attempt::{Ending, Gang, Launch, Observation, Preparation, Process, Told, Weight};
 use crate::error::RankFailure;
 use crate::options::Options;
 
@@ -46,6 +46,7 @@ pub enum Verdict {
         after: Duration,
     },
     LaunchFailed,
+    PreparationFailed,
     RankFailed {
         rank: usize,
         cause: RankFailure,
@@ -58,12 +59,16 @@ pub fn decide(now: Instant, gang: &Gang, options: &Options) -> Vec<Action> {
         None => match verdict(now, gang, options) {
             Some(verdict) => vec![Action::End { verdict }],
             // a quick rank joins before the launcher has returned: whoever hears of the start may ask for processes
-            None if !gang.started && gang.launch == Launch::Done && gang.num_joined() == gang.ranks.len() => {
-                vec![Action::Begin]
-            }
+            None if !gang.started && is_ready(gang) => vec![Action::Begin],
             None => Vec::new(),
         },
     }
+}
+
+fn is_ready(gang: &Gang) -> bool {
+    gang.launch == Launch::Done
+        && gang.partitions == Preparation::Done
+        && gang.num_joined() == gang.ranks.len()
 }
 
 /// Forgives the ranks a time in which nobody listened to them: their silence was the listener's.
@@ -79,6 +84,9 @@ fn verdict(now: Instant, gang: &Gang, options: &Options) -> Option<Verdict> {
     }
     if gang.launch == Launch::Failed {
         return Some(Verdict::LaunchFailed);
+    }
+    if gang.partitions == Preparation::Failed {
+        return Some(Verdict::PreparationFailed);
     }
     let failed =
         |observation: &Observation| Verdict::RankFailed { rank: observation.rank, cause: observation.cause.clone() };

@@ -18,7 +18,7 @@ use crate::launcher::{
     COORDINATOR_VARIABLE, GENERATION_VARIABLE, JOB_ID_VARIABLE, RANK_VARIABLE, REUSABLE_VARIABLE, SECRET_VARIABLE,
 };
 use crate::secret::Secret;
-use crate::wire::{self, FailureReport};
+use crate::wire::{self, FailureReport, RECORD_BYTES_MAX};
 use outbox::{Outbox, Outgoing};
 
 /// What a rank's process was told by whoever launched it.
@@ -170,6 +170,14 @@ impl Reporter {
     /// As [`Member::log`].
     pub fn log(&self, line: impl Into<String>) {
         self.outbox.push(Outgoing::Log(line.into()));
+    }
+
+    /// Sends bytes of the rank program's own to the job's caller; they are dropped like lines, and whole when there are
+    /// more than [`RECORD_BYTES_MAX`].
+    pub fn record(&self, record: Bytes) {
+        if record.len() <= RECORD_BYTES_MAX {
+            self.outbox.push(Outgoing::Record(record));
+        }
     }
 }
 

@@ -30,6 +30,10 @@ pub struct Options {
     pub grace: Duration,
     /// How long a rank that has finished may take to exit by itself.
     pub exit_timeout: Duration,
+    /// How long the first pause before another generation is. Each further one in a row whose generation came no step
+    /// further than those before is twice as long.
+    pub restart_pause: Duration,
+    pub restart_pause_max: Duration,
     /// The largest output rank 0 may hand over.
     pub output_bytes_max: u64,
     /// Log lines and progress reports kept for a caller that reads slowly; beyond it the oldest are dropped.
@@ -54,6 +58,8 @@ impl Default for Options {
             cancel_grace: Duration::from_millis(200),
             grace: Duration::from_secs(1),
             exit_timeout: Duration::from_secs(2),
+            restart_pause: Duration::from_millis(100),
+            restart_pause_max: Duration::from_secs(5),
             output_bytes_max: 4 << 30,
             events_max: 4096,
             history_jobs_max: 32,

@@ -36,6 +36,7 @@ pub enum Said {
     IsAlive,
     Progress(Progress),
     Log(String),
+    Record(Bytes),
     Finished { output: Bytes },
     Failed(Failure),
     Left,
@@ -49,6 +50,11 @@ impl Said {
 
     fn log(line: String) -> Said {
         Said::Log(wire::cut(line, wire::LINE_BYTES_MAX))
+    }
+
+    fn record(mut record: Bytes) -> Said {
+        record.truncate(wire::RECORD_BYTES_MAX);
+        Said::Record(record)
     }
 }
 
@@ -184,6 +190,7 @@ impl Ear {
                 Report::Heartbeat(_) => Said::IsAlive,
                 Report::Progress(report) => Said::progress(report),
                 Report::Log(line) => Said::log(line),
+                Report::Record(record) => Said::record(record),
                 Report::Outcome(outcome) => match self.hear_outcome(outcome).await {
                     Some(said) => said,
                     None => return,
@@ -218,6 +225,7 @@ impl Ear {
                 Report::Heartbeat(_) => self.say(Said::IsAlive).await,
                 Report::Progress(report) => self.say(Said::progress(report)).await,
                 Report::Log(line) => self.say(Said::log(line)).await,
+                Report::Record(record) => self.say(Said::record(record)).await,
                 Report::Join(_) | Report::Outcome(_) => return None,
             }
         }

@@ -39,7 +39,9 @@ impl RunningJob {
                 Event::Queued { .. }
                 | Event::Starting { .. }
                 | Event::Started { .. }
+                | Event::Restarting { .. }
                 | Event::Progress { .. }
+                | Event::Record { .. }
                 | Event::Log { .. } => {}
             }
         }

@@ -13,6 +13,8 @@ pub const CHUNK_BYTES: usize = 1 << 20;
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// The most bytes of one log line; the rest is the next line.
 pub const LINE_BYTES_MAX: usize = 16 << 10;
+/// The most bytes of one record.
+pub const RECORD_BYTES_MAX: usize = 256 << 10;
 /// The most bytes of each text in a failure.
 pub const FAILURE_TEXT_BYTES_MAX: usize = 256 << 10;
 
@@ -25,7 +27,7 @@ pub use generated::{gang_client, gang_server};
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FromMember {
-    #[prost(oneof = "Report", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "Report", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub report: Option<Report>,
 }
 
@@ -44,6 +46,9 @@ pub enum Report {
     /// The next bytes of the output an [`Outcome`] announced.
     #[prost(bytes = "bytes", tag = "6")]
     Chunk(Bytes),
+    /// Bytes of the rank program's own.
+    #[prost(bytes = "bytes", tag = "7")]
+    Record(Bytes),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -12,6 +12,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use collective::{Group, Listener, Membership, Options};
 use ml::{Attribute, Estimator, Kind, Params, SummaryAttribute, Value};
+use train::checkpoint::Never;
 use train::progress::Silent;
 use train::{Partition, RankContext};
 use udt::VectorBuilder;
@@ -100,7 +101,7 @@ fn fit(
                     let group: Group = listener.join(&Options::default(), membership)?;
                     let mut batches = batches.into_iter().map(train::Result::Ok);
                     let partition = Partition { schema: schema.clone(), record_batches: &mut batches };
-                    let mut ctx = RankContext { group: &group, partition, progress: &Silent };
+                    let mut ctx = RankContext { group: &group, partition, progress: &Silent, checkpoints: &Never };
                     Ok((program.run)(&plan.spec, &mut ctx)?)
                 })
             })

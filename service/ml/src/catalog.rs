@@ -4,18 +4,44 @@ use train::RankProgram;
 
 use crate::classification::logistic_regression;
 use crate::evaluation::{binary_classification, multiclass_classification, regression as regression_evaluator};
-use crate::feature::{imputer, one_hot_encoder, standard_scaler, string_indexer, vector_assembler};
+use crate::feature::{
+    binarizer, bucketizer, count_vectorizer, dct, elementwise_product, feature_hasher, hashing_tf, idf, imputer,
+    index_to_string, interaction, max_abs_scaler, min_max_scaler, n_gram, normalizer, one_hot_encoder,
+    polynomial_expansion, quantile_discretizer, regex_tokenizer, robust_scaler, standard_scaler, string_indexer,
+    tokenizer, variance_threshold_selector, vector_assembler, vector_slicer,
+};
 use crate::regression::linear_regression;
 use crate::{Error, Operator, Result};
 
 /// The operators, in Spark's own order of packages.
 pub static OPERATORS: &[&Operator] = &[
     &logistic_regression::OPERATOR,
+    &binarizer::OPERATOR,
+    &bucketizer::OPERATOR,
+    &count_vectorizer::OPERATOR,
+    &dct::OPERATOR,
+    &elementwise_product::OPERATOR,
+    &feature_hasher::OPERATOR,
+    &hashing_tf::OPERATOR,
+    &idf::OPERATOR,
     &imputer::OPERATOR,
+    &index_to_string::OPERATOR,
+    &interaction::OPERATOR,
+    &max_abs_scaler::OPERATOR,
+    &min_max_scaler::OPERATOR,
+    &n_gram::OPERATOR,
+    &normalizer::OPERATOR,
     &one_hot_encoder::OPERATOR,
+    &polynomial_expansion::OPERATOR,
+    &quantile_discretizer::OPERATOR,
+    &regex_tokenizer::OPERATOR,
+    &robust_scaler::OPERATOR,
     &standard_scaler::OPERATOR,
     &string_indexer::OPERATOR,
+    &tokenizer::OPERATOR,
+    &variance_threshold_selector::OPERATOR,
     &vector_assembler::OPERATOR,
+    &vector_slicer::OPERATOR,
     &linear_regression::OPERATOR,
     &binary_classification::OPERATOR,
     &multiclass_classification::OPERATOR,
@@ -26,10 +52,17 @@ pub static OPERATORS: &[&Operator] = &[
 pub static PROGRAMS: &[&RankProgram] = &[
     &logistic_regression::PROGRAM,
     &linear_regression::PROGRAM,
+    &count_vectorizer::PROGRAM,
+    &idf::PROGRAM,
     &imputer::PROGRAM,
+    &max_abs_scaler::PROGRAM,
+    &min_max_scaler::PROGRAM,
     &one_hot_encoder::PROGRAM,
+    &quantile_discretizer::PROGRAM,
+    &robust_scaler::PROGRAM,
     &standard_scaler::PROGRAM,
     &string_indexer::PROGRAM,
+    &variance_threshold_selector::PROGRAM,
 ];
 
 /// Finds an operator by Spark's class name, of itself or of its model.

@@ -20,9 +20,9 @@ pub enum Error {
     #[error("column {name} does not exist, available: {available:?}")]
     ColumnNotFound { name: String, available: Vec<String> },
     /// A column of a type the operator cannot take: Spark's IllegalArgumentException.
-    #[error("column {column} must be of type {expected} but was actually {found}")]
+    #[error("requirement failed: Column {column} must be of type {expected} but was actually {found}.")]
     ColumnType { column: String, expected: String, found: String },
-    #[error("output column {name} already exists")]
+    #[error("requirement failed: Output column {name} already exists.")]
     OutputColumnExists { name: String },
     /// A row's value that the operator refuses: names the column and the value.
     #[error("{message}")]

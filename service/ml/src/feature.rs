@@ -1,13 +1,38 @@
 //! Feature operators, a file each.
 
+pub mod binarizer;
+pub mod bucketizer;
+pub mod count_vectorizer;
+pub mod dct;
+pub mod elementwise_product;
+pub mod feature_hasher;
+pub mod hashing_tf;
+pub mod idf;
 pub mod imputer;
+pub mod index_to_string;
+pub mod interaction;
+pub mod max_abs_scaler;
+pub mod min_max_scaler;
+pub mod n_gram;
+pub mod normalizer;
 pub mod one_hot_encoder;
+pub mod polynomial_expansion;
+pub mod quantile_discretizer;
+pub mod regex_tokenizer;
+pub mod robust_scaler;
 pub mod standard_scaler;
 pub mod string_indexer;
+pub mod tokenizer;
+pub mod variance_threshold_selector;
 pub mod vector_assembler;
+pub mod vector_slicer;
 
 mod columns;
-mod moments;
+mod extremes;
+mod murmur3;
+mod quantiles;
+mod vectors;
+mod words;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

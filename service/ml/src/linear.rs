@@ -5,4 +5,5 @@ pub mod instances;
 pub mod margins;
 pub mod objective;
 pub mod params;
+pub mod resume;
 pub mod saved;

@@ -7,9 +7,9 @@ pub enum Error {
     /// The data cannot be trained on: what a user must mend. `class` is Spark's error class or our own of its kind.
     #[error("{message}")]
     InvalidData { class: &'static str, message: String },
-    /// The loss is no number: at which step.
-    #[error("the loss became {loss} at step {step}")]
-    LossNotFinite { step: u64, loss: f64 },
+    /// The loss is no number: at which step, and which ranks' own parts of it are none.
+    #[error("the loss became {loss} at step {step}, {}", where_from(ranks))]
+    LossNotFinite { step: u64, loss: f64, ranks: Vec<usize> },
     #[error("cancelled: {reason}")]
     Cancelled { reason: String },
     /// A collective failed, most often because another rank did.
@@ -25,6 +25,12 @@ pub enum Error {
         #[from]
         source: arrow::error::ArrowError,
     },
+    /// A checkpoint that another fit has written, or one that is no checkpoint: what a user must mend.
+    #[error("cannot resume from {place}: {reason}")]
+    CheckpointNotUsable { place: String, reason: String },
+    /// A minimizer's state that another minimizer, or one of another problem, has written.
+    #[error("a minimization cannot go on from this state: {reason}")]
+    SnapshotMismatch { reason: String },
     #[error("spec of program {program}: {source}")]
     Spec { program: &'static str, source: serde_json::Error },
     #[error("tensor: {message}")]
@@ -45,7 +51,17 @@ impl Error {
             Error::InvalidData { class, .. } => class,
             Error::LossNotFinite { .. } => "TRAINING_LOSS_NOT_FINITE",
             Error::Cancelled { .. } => "OPERATION_CANCELED",
+            Error::CheckpointNotUsable { .. } | Error::SnapshotMismatch { .. } => "CHECKPOINT_NOT_USABLE",
             _ => "INTERNAL_ERROR",
         }
+    }
+}
+
+/// On which ranks a loss that is no number came up.
+fn where_from(ranks: &[usize]) -> String {
+    match ranks {
+        [] => "though every rank's own part of it is a number".to_string(),
+        [rank] => format!("on rank {rank}"),
+        ranks => format!("on ranks {}", ranks.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
     }
 }

@@ -6,6 +6,7 @@
 //! Knows: Arrow arrays, tensors, collectives. Must not know: gRPC, gangs and processes, Spark's plans, files of models.
 
 pub mod batch;
+pub mod checkpoint;
 pub mod cholesky;
 pub mod error;
 pub mod gram;

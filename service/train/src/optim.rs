@@ -14,6 +14,7 @@ pub mod lbfgs;
 pub mod lbfgsb;
 mod lu;
 pub mod owlqn;
+mod snapshot;
 mod wolfe;
 
 pub use convergence::{Options, Stop};
@@ -21,6 +22,7 @@ pub use descent::{Iteration, Minimum};
 pub use lbfgs::lbfgs;
 pub use lbfgsb::lbfgsb;
 pub use owlqn::owlqn;
+pub use snapshot::{Snapshot, Start};
 
 /// The value and the gradient at a point. An error ends the minimization, and is returned as it is.
 pub type Evaluate<'a> = dyn FnMut(&[f64]) -> crate::Result<(f64, Vec<f64>)> + 'a;

@@ -1,5 +1,11 @@
 //! What a rank says while it trains.
 
+pub mod meter;
+pub mod timeline;
+
+pub use meter::{Meter, StepCost};
+pub use timeline::Timeline;
+
 /// One step of a rank program, as it is shown to people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
@@ -7,7 +13,7 @@ pub struct Step {
     pub step: u64,
     /// Steps at most; 0 when unknown.
     pub steps_max: u64,
-    /// Rows this rank has read or used so far.
+    /// Rows this rank has used so far: each counts as often as a pass has used it.
     pub rows: u64,
     /// The objective after this step, over all ranks.
     pub loss: Option<f64>,

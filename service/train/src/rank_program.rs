@@ -4,6 +4,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use collective::Group;
 
+use crate::checkpoint::Checkpointer;
 use crate::{Error, Progress, Result};
 
 /// A rank's share of the data, read once, in order. A rank may have no rows at all, but always has the schema.
@@ -20,6 +21,8 @@ pub struct RankContext<'a> {
     pub partition: Partition<'a>,
     /// Where steps are reported, and where a cancel is seen.
     pub progress: &'a dyn Progress,
+    /// Where the state between steps is kept for another generation, and found.
+    pub checkpoints: &'a dyn Checkpointer,
 }
 
 impl RankContext<'_> {

@@ -27,6 +27,12 @@ impl Interest {
         self.0.push(libc::pollfd { fd, events, revents: 0 });
     }
 
+    /// Whether the last wait ended because of the first `count` sockets alone.
+    pub fn only_first_are_ready(&self, count: usize) -> bool {
+        let (first, others) = self.0.split_at(count.min(self.0.len()));
+        first.iter().any(|socket| socket.revents != 0) && others.iter().all(|socket| socket.revents == 0)
+    }
+
     /// Returns when a socket is ready, or after `timeout`, or on a signal.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<()> {
         let timeout_ms = timeout.as_millis().clamp(1, 1000) as libc::c_int;

@@ -14,6 +14,7 @@ use std::{
     io,
     ops::Range,
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -36,11 +37,14 @@ struct ControlBlock {
     signatures: [[AtomicU64; Signature::WORDS]; 2],
 }
 
-/// How often to look before sleeping. With more ranks than cores the one waited for needs this core.
-struct Patience {
-    spins: u32,
-    yields: u32,
-}
+/// How often to look before sleeping where every rank can have a core: about as long as a sleep and a wake take.
+const SPINS: u32 = 2000;
+/// How often to give the core away before sleeping where the one that is waited for may need it.
+const YIELDS: u32 = 10;
+/// A core that comes back later than this was given to a stranger for the rest of its time slice.
+const STRANGER_TIME: Duration = Duration::from_micros(500);
+/// After that so many waits sleep at once: who is woken goes before those that have long run.
+const WAITS_WITHOUT_YIELDS: u32 = 2000;
 
 pub(crate) struct Segment {
     base: *mut u8,
@@ -51,7 +55,10 @@ pub(crate) struct Segment {
     local_rank: usize,
     /// Counts this rank's rounds.
     rounds: AtomicU32,
-    patience: Patience,
+    spins: u32,
+    yields: u32,
+    /// How many of the next waits must not give the core away.
+    waits_without_yields: AtomicU32,
 }
 
 // SAFETY: `base` is a mapping that lives as long as the segment and does not belong to a thread. What several threads
@@ -79,11 +86,20 @@ impl Segment {
     /// `base` must be a mapping of `bytes_needed` zeroed bytes, shared by `ranks`, which the segment unmaps.
     fn new(base: *mut u8, slot_bytes: usize, ranks: &[usize], local_rank: usize) -> Segment {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let patience =
-            if ranks.len() <= cores { Patience { spins: 300, yields: 60 } } else { Patience { spins: 0, yields: 10 } };
+        let (spins, yields) = if ranks.len() <= cores { (SPINS, 0) } else { (0, YIELDS) };
         let bytes = Self::bytes_needed(ranks.len(), slot_bytes);
         let rounds = AtomicU32::new(0);
-        Segment { base, bytes, slot_bytes, ranks: ranks.to_vec(), local_rank, rounds, patience }
+        Segment {
+            base,
+            bytes,
+            slot_bytes,
+            ranks: ranks.to_vec(),
+            local_rank,
+            rounds,
+            spins,
+            yields,
+            waits_without_yields: AtomicU32::new(0),
+        }
     }
 
     pub fn num_ranks(&self) -> usize {
@@ -186,17 +202,14 @@ impl Segment {
     }
 
     fn wait_for(&self, call: &Call<'_>, local_rank: usize, step: u32) -> Result<()> {
-        for _ in 0..self.patience.spins {
+        for _ in 0..self.spins {
             if self.has_made(local_rank, step) {
                 return Ok(());
             }
             std::hint::spin_loop();
         }
-        for _ in 0..self.patience.yields {
-            if self.has_made(local_rank, step) {
-                return Ok(());
-            }
-            std::thread::yield_now();
+        if self.made_while_yielding(local_rank, step) {
+            return Ok(());
         }
         let block = self.block(local_rank);
         loop {
@@ -219,6 +232,27 @@ impl Segment {
             }
             outcome?;
         }
+    }
+
+    /// Gives the core away in the hope that the rank waited for is the one who gets it.
+    fn made_while_yielding(&self, local_rank: usize, step: u32) -> bool {
+        let without = self.waits_without_yields.load(Ordering::Relaxed);
+        if without > 0 {
+            self.waits_without_yields.store(without - 1, Ordering::Relaxed);
+            return self.has_made(local_rank, step);
+        }
+        for _ in 0..self.yields {
+            if self.has_made(local_rank, step) {
+                return true;
+            }
+            let given = Instant::now();
+            std::thread::yield_now();
+            if given.elapsed() > STRANGER_TIME {
+                self.waits_without_yields.store(WAITS_WITHOUT_YIELDS, Ordering::Relaxed);
+                break;
+            }
+        }
+        self.has_made(local_rank, step)
     }
 
     fn missing(&self, step: u32) -> Vec<usize> {

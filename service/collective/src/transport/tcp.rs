@@ -2,12 +2,14 @@
 //! and its length, and is compared with what the receiver expects before its values are used.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, IoSlice, IoSliceMut, Read, Write},
     net::TcpStream,
+    ops::Range,
 };
 
 use crate::{
     call::Call,
+    element::{Element, as_bytes, as_bytes_mut},
     error::{Error, Result},
     signature::Signature,
     transport::poll::Interest,
@@ -15,8 +17,8 @@ use crate::{
 
 const HEADER_BYTES: usize = Signature::BYTES + 8;
 
-/// Up to this size a message is sent with its header in one piece, so that it is one packet.
-const JOINED_BYTES_MAX: usize = 8 << 10;
+/// What one system call moves at most, so that sending and receiving take turns while both are in a near cache.
+const TURN_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Links {
@@ -27,17 +29,20 @@ pub(crate) struct Links {
 struct Outgoing<'a> {
     peer: usize,
     stream: &'a TcpStream,
-    head: Vec<u8>,
+    header: [u8; HEADER_BYTES],
     body: &'a [u8],
     written: usize,
 }
 
+/// A message on its way in. Its values pass through a window, which holds all of them or a piece at a time.
 struct Incoming<'a> {
     peer: usize,
     stream: &'a TcpStream,
     header: [u8; HEADER_BYTES],
-    body: &'a mut [u8],
+    body_bytes: usize,
     read: usize,
+    /// Bytes of the body that have left the window.
+    taken: usize,
 }
 
 impl Links {
@@ -74,17 +79,39 @@ impl Links {
         send: Option<(usize, &[u8])>,
         receive: Option<(usize, &mut [u8])>,
     ) -> Result<()> {
-        let mut outgoing = match send {
-            Some((peer, bytes)) => Some(Outgoing::new(call, peer, self.stream(peer)?, bytes)),
-            None => None,
+        let outgoing = send.map(|(peer, bytes)| Outgoing::new(call, peer, self.stream(peer)?, bytes)).transpose()?;
+        let (incoming, window) = match receive {
+            Some((peer, body)) => (Some(Incoming::new(peer, self.stream(peer)?, body.len())), body),
+            None => (None, &mut [][..]),
         };
-        let mut incoming = match receive {
-            Some((peer, body)) => {
-                let stream = self.stream(peer)?;
-                Some(Incoming { peer, stream, header: [0; HEADER_BYTES], body, read: 0 })
-            }
-            None => None,
-        };
+        self.drive(call, outgoing, incoming, window, |_, _| {})
+    }
+
+    /// The same, with a receiver that takes `len` values piece by piece, as large as `window` at most, while others
+    /// are on their way. `take` is told where in the message a piece stands.
+    pub fn exchange_in_pieces<T: Element>(
+        &self,
+        call: &Call<'_>,
+        (next, values): (usize, &[T]),
+        (previous, len): (usize, usize),
+        window: &mut [T],
+        take: impl FnMut(Range<usize>, &[T]),
+    ) -> Result<()> {
+        // A message without values is none.
+        let outgoing = (!values.is_empty()).then(|| Outgoing::new(call, next, self.stream(next)?, as_bytes(values)));
+        let outgoing = outgoing.transpose()?;
+        let incoming = (len > 0).then(|| Ok(Incoming::new(previous, self.stream(previous)?, len * size_of::<T>())));
+        self.drive(call, outgoing, incoming.transpose()?, window, take)
+    }
+
+    fn drive<T: Element>(
+        &self,
+        call: &Call<'_>,
+        mut outgoing: Option<Outgoing<'_>>,
+        mut incoming: Option<Incoming<'_>>,
+        window: &mut [T],
+        mut take: impl FnMut(Range<usize>, &[T]),
+    ) -> Result<()> {
         loop {
             let mut progress = false;
             if let Some(message) = &mut outgoing {
@@ -94,7 +121,13 @@ impl Links {
                 }
             }
             if let Some(message) = &mut incoming {
-                progress |= message.advance(call)?;
+                progress |= message.advance(call, as_bytes_mut(window))?;
+                let piece = message.piece(size_of_val(window));
+                if message.read >= HEADER_BYTES + piece.end {
+                    let piece = piece.start / size_of::<T>()..piece.end / size_of::<T>();
+                    take(piece.clone(), &window[..piece.len()]);
+                    message.taken += piece.len() * size_of::<T>();
+                }
                 if message.is_done() {
                     incoming = None;
                 }
@@ -116,9 +149,13 @@ impl Links {
         if let Some(message) = incoming {
             interest.readable(message.stream);
         }
+        let num_data = usize::from(outgoing.is_some()) + usize::from(incoming.is_some());
         call.control.watch(&mut interest);
-        // A socket that is ready ends the first wait at once, so the pulse costs nothing while values flow.
         interest.wait(call.nap()).map_err(|source| Error::io("wait for a peer", source))?;
+        // While values flow in good time there is nothing else to look at, and a look at every peer costs.
+        if interest.only_first_are_ready(num_data) && !call.is_late() {
+            return Ok(());
+        }
         let stuck_on = || {
             let peers = [outgoing.map(|message| message.peer), incoming.map(|message| message.peer)];
             let mut peers: Vec<usize> = peers.into_iter().flatten().collect();
@@ -147,77 +184,83 @@ impl Links {
 }
 
 impl<'a> Outgoing<'a> {
-    fn new(call: &Call<'_>, peer: usize, stream: &'a TcpStream, bytes: &'a [u8]) -> Outgoing<'a> {
-        let mut head = Vec::with_capacity(HEADER_BYTES + if bytes.len() <= JOINED_BYTES_MAX { bytes.len() } else { 0 });
-        head.extend_from_slice(&call.signature.to_bytes());
-        head.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        let mut body = bytes;
-        if bytes.len() <= JOINED_BYTES_MAX {
-            head.extend_from_slice(bytes);
-            body = &[];
-        }
-        Outgoing { peer, stream, head, body, written: 0 }
+    fn new(call: &Call<'_>, peer: usize, stream: &'a TcpStream, body: &'a [u8]) -> Result<Outgoing<'a>> {
+        let mut header = [0; HEADER_BYTES];
+        header[..Signature::BYTES].copy_from_slice(&call.signature.to_bytes());
+        header[Signature::BYTES..].copy_from_slice(&(body.len() as u64).to_le_bytes());
+        Ok(Outgoing { peer, stream, header, body, written: 0 })
     }
 
     fn is_done(&self) -> bool {
-        self.written == self.head.len() + self.body.len()
+        self.written == HEADER_BYTES + self.body.len()
     }
 
+    /// Writes once; returns whether anything was taken.
     fn advance(&mut self, call: &Call<'_>) -> Result<bool> {
-        let mut progress = false;
-        while !self.is_done() {
-            let rest = match self.head.get(self.written..) {
-                Some(rest) if !rest.is_empty() => rest,
-                _ => &self.body[self.written - self.head.len()..],
-            };
-            let mut stream = self.stream;
-            match stream.write(rest) {
-                Ok(written) => {
-                    self.written += written;
-                    progress = true;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(call.lost(self.peer, error)),
+        let start = self.written.saturating_sub(HEADER_BYTES);
+        let end = self.body.len().min(start + TURN_BYTES_MAX);
+        let body = &self.body[start..end];
+        let mut stream = self.stream;
+        // The header goes with the first values, so that a short message is one packet.
+        let outcome = match self.header.get(self.written..) {
+            Some(header) if !header.is_empty() => stream.write_vectored(&[IoSlice::new(header), IoSlice::new(body)]),
+            _ => stream.write(body),
+        };
+        match outcome {
+            Ok(written) => {
+                self.written += written;
+                Ok(true)
             }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            Err(error) => Err(call.lost(self.peer, error)),
         }
-        Ok(progress)
     }
 }
 
-impl Incoming<'_> {
-    fn is_done(&self) -> bool {
-        self.read == HEADER_BYTES + self.body.len()
+impl<'a> Incoming<'a> {
+    fn new(peer: usize, stream: &'a TcpStream, body_bytes: usize) -> Incoming<'a> {
+        Incoming { peer, stream, header: [0; HEADER_BYTES], body_bytes, read: 0, taken: 0 }
     }
 
-    fn advance(&mut self, call: &Call<'_>) -> Result<bool> {
-        let mut progress = false;
-        while !self.is_done() {
-            let place = if self.read < HEADER_BYTES {
-                &mut self.header[self.read..]
-            } else {
-                &mut self.body[self.read - HEADER_BYTES..]
-            };
-            let mut stream = self.stream;
-            match stream.read(place) {
-                Ok(0) => {
-                    let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it closed its connection");
-                    return Err(call.lost(self.peer, source));
-                }
-                Ok(read) => {
-                    let header_was_missing = self.read < HEADER_BYTES;
-                    self.read += read;
-                    progress = true;
-                    if header_was_missing && self.read >= HEADER_BYTES {
-                        self.compare(call)?;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(call.lost(self.peer, error)),
+    fn is_done(&self) -> bool {
+        self.read == HEADER_BYTES + self.body_bytes
+    }
+
+    /// The bytes of the body that a window of this size holds now.
+    fn piece(&self, window_bytes: usize) -> Range<usize> {
+        self.taken..self.body_bytes.min(self.taken + window_bytes)
+    }
+
+    /// Reads once; returns whether anything was there.
+    fn advance(&mut self, call: &Call<'_>, window: &mut [u8]) -> Result<bool> {
+        let start = self.read.saturating_sub(HEADER_BYTES) - self.taken;
+        let end = self.piece(window.len()).len().min(start + TURN_BYTES_MAX);
+        let body = &mut window[start..end];
+        let mut stream = self.stream;
+        let outcome = match self.header.get_mut(self.read..) {
+            Some(header) if !header.is_empty() => {
+                stream.read_vectored(&mut [IoSliceMut::new(header), IoSliceMut::new(body)])
             }
+            _ => stream.read(body),
+        };
+        match outcome {
+            Ok(0) => {
+                let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it closed its connection");
+                Err(call.lost(self.peer, source))
+            }
+            Ok(read) => {
+                let header_was_missing = self.read < HEADER_BYTES;
+                self.read += read;
+                if header_was_missing && self.read >= HEADER_BYTES {
+                    self.compare(call)?;
+                }
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            Err(error) => Err(call.lost(self.peer, error)),
         }
-        Ok(progress)
     }
 
     fn compare(&self, call: &Call<'_>) -> Result<()> {
@@ -226,11 +269,11 @@ impl Incoming<'_> {
         if found != call.signature {
             return Err(call.signature.mismatch(self.peer, &found));
         }
-        let expected = (self.body.len() as u64).to_le_bytes();
+        let expected = (self.body_bytes as u64).to_le_bytes();
         if length != expected {
             return Err(Error::Mismatch {
                 rank: self.peer,
-                expected: format!("a message of {} bytes", self.body.len()),
+                expected: format!("a message of {} bytes", self.body_bytes),
                 found: format!("one of {} bytes", length.iter().rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte))),
             });
         }

@@ -115,6 +115,8 @@ const CONDITIONS: &[(&str, &str, &str)] = &[
     ("PATH_NOT_FOUND", "42K03", "Path does not exist: <path>."),
     ("REMAINDER_BY_ZERO", "22012", "Remainder by zero. Use `try_mod` to tolerate divisor being 0 and return NULL instead. If necessary set <config> to \"false\" to bypass this error."),
     ("SCALAR_SUBQUERY_TOO_MANY_ROWS", "21000", "More than one row returned by a subquery used as an expression."),
+    ("SCHEMA_ALREADY_EXISTS", "42P06", "Cannot create schema <schemaName> because it already exists.\nChoose a different name, drop the existing schema, or add the IF NOT EXISTS clause to tolerate pre-existing schema."),
+    ("SCHEMA_NOT_EMPTY", "2BP01", "Cannot drop a schema <schemaName> because it contains objects.\nUse DROP SCHEMA ... CASCADE to drop the schema and all its objects."),
     ("SCHEMA_NOT_FOUND", "42704", "The schema <schemaName> cannot be found. Verify the spelling and correctness of the schema and catalog.\nIf you did not qualify the name with a catalog, verify the current_schema() output, or qualify the name with the correct catalog.\nTo tolerate the error on drop use DROP SCHEMA IF EXISTS."),
     ("SQL_CONF_NOT_FOUND", "42K0I", "The SQL config <sqlConf> cannot be found. Please verify that the config exists."),
     ("STDS_INVALID_OPTION_VALUE.WITH_MESSAGE", "42616", "Invalid value for source option '<optionName>': <message>"),

@@ -47,6 +47,10 @@ pub fn report(error: &Error) -> Report {
             analysis("TABLE_OR_VIEW_ALREADY_EXISTS", &[("relationName", &quoted_name(name))])
         }
         Error::SchemaNotFound { name } => analysis("SCHEMA_NOT_FOUND", &[("schemaName", &quoted_name(name))]),
+        Error::SchemaAlreadyExists { name } => {
+            analysis("SCHEMA_ALREADY_EXISTS", &[("schemaName", &quoted_name(name))])
+        }
+        Error::SchemaNotEmpty { name } => analysis("SCHEMA_NOT_EMPTY", &[("schemaName", &quoted_name(name))]),
         Error::TempViewAlreadyExists { name } => {
             analysis("TEMP_TABLE_OR_VIEW_ALREADY_EXISTS", &[("relationName", &quoted_name(name))])
         }

@@ -20,9 +20,10 @@ pub fn report(error: &Error) -> Report {
             Report::with_text(SPARK, "BARRIER_JOB_NOT_ADMITTED", "53000", &text)
         }
         // The program's own words, which say what is wrong with the data; `detail` is the error class it gives them.
-        Error::RankFailed { cause: RankFailure::Program { message, class, detail }, .. } if class == "user" => {
+        Error::RankFailed { cause: RankFailure::Program { message, class, detail, .. }, .. } if class == "user" => {
             let class = if detail.is_empty() { "BARRIER_JOB_FAILED" } else { detail.as_str() };
-            let mut report = Report::with_text(RUNTIME, class, "22000", message);
+            let sql_state = if class == "USER_RAISED_EXCEPTION" { "P0001" } else { "22000" };
+            let mut report = Report::with_text(RUNTIME, class, sql_state, message);
             report.causes.push(text);
             report
         }

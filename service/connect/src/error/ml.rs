@@ -1,5 +1,6 @@
 //! The operators' errors in Spark's terms.
 
+use ::engine::embedded::expression::order_by_similarity;
 use ::ml::Error;
 
 use super::condition::quoted_name;
@@ -23,7 +24,8 @@ pub fn report(error: &Error) -> Report {
             Report::of(ANALYSIS, "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", &[("objectName", &quoted_name(name))], &text)
         }
         Error::ColumnNotFound { name, available } => {
-            let proposal: Vec<String> = available.iter().map(|name| quoted_name(name)).collect();
+            let proposal = order_by_similarity(name, available.clone());
+            let proposal: Vec<String> = proposal.iter().map(|name| quoted_name(name)).collect();
             Report::of(
                 ANALYSIS,
                 "UNRESOLVED_COLUMN.WITH_SUGGESTION",

@@ -17,7 +17,7 @@ pub fn run(session: &Session, delete: &Delete) -> ResultType {
     };
     let ids: Vec<String> =
         delete.obj_refs.iter().map(|o| o.id.clone()).filter(|id| !id.contains('.') && remove(id)).collect();
-    objects(&ids, None)
+    objects(&ids, None, None)
 }
 
 pub fn clean(session: &Session) -> ResultType {

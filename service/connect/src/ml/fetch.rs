@@ -37,7 +37,7 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, request: &F
         Fetched::Attribute(Attribute::Value(value)) => Ok(ResultType::Param(literal::from_value(&value))),
         Fetched::Attribute(Attribute::Model(model)) => {
             let id = session.models.add_model(CachedModel::new(model, None));
-            Ok(objects(&[id], None))
+            Ok(objects(&[id], None, None))
         }
         Fetched::Summary(id) => Ok(ResultType::Summary(id)),
         Fetched::Deferred(result) => Ok(result),

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::registered::RegisteredPartition;
-use gang::{BarrierJob, Event, RankFailure, RunningJob};
-use ml::{FitPlan, Kind};
-use serde::{Deserialize, Serialize};
-use spark_connect_proto::execute_plan_response::{ExecutionProgress, execution_progress::StageInfo};
+use gang::{BarrierJob, Event, RunningJob};
+use ml::Kind;
 use spark_connect_proto::ml_command::Fit;
 use spark_connect_proto::ml_command_result::ResultType;
 use tracing::info;
 
 use super::cache::{CachedModel, CachedSummary};
+use super::rank_data::RankData;
+use super::restart::Restart;
+use super::watch::{self, Watch};
 use super::{literal, missing, objects};
 use crate::operation::Operation;
 use crate::session::Session;
@@ -20,13 +20,6 @@ use crate::{Error, Result};
 
 /// How many ranks train a model of this session. Default: the server's slots.
 pub const WORKERS_KEY: &str = "spark.phalanx.workers";
-
-/// Where a rank finds its rows. The coordinator passes it on unread.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PartitionAddress {
-    pub uri: String,
-    pub ticket: String,
-}
 
 /// Fits an estimator.
 ///
@@ -46,12 +39,28 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
     let plan = estimator.plan_fit(&params, &schema)?;
 
     let num_ranks = num_ranks(session)?;
-    let streams = session.engine.partitions(&frame, &plan.columns, num_ranks).await?;
-    let partitions: Vec<RegisteredPartition> =
-        streams.into_iter().map(|stream| RegisteredPartition::new(&session.services.partitions, stream)).collect();
-    let job = barrier_job(session, operation, operator.short_name(), &plan, &partitions)?;
+    let restart = Restart::of(session, &operation.id, num_ranks)?;
+    let data = RankData::new(session, &frame, &plan.columns, num_ranks, restart.checkpoints.clone()).await?;
+    let job = BarrierJob {
+        job_id: operation.id.clone(),
+        name: operator.short_name().into(),
+        pool: session.user.clone(),
+        num_ranks,
+        min_ranks: restart.min_ranks,
+        program: plan.program.into(),
+        spec: Bytes::from(plan.spec.clone()),
+        partitions: Arc::clone(&data) as Arc<dyn gang::Partitions>,
+        queue_deadline: None,
+        max_restarts: restart.max_restarts,
+    };
     info!(job_id = job.job_id, operator = operator.short_name(), num_ranks, "fit submitted");
-    let fitted = train(session, operation, job).await.map_err(|error| first_cause(error, &partitions))?;
+    let mut about = watch::about(session, operation, &params, &job)?;
+    about.checkpoints = restart.checkpoints.as_ref().map(|place| place.folder.clone());
+    let mut watch = Watch::begin(session, operation, about)?;
+    let fitted = train(session, operation, job, &mut watch).await;
+    let log = watch.end().await;
+    let fitted = fitted.map_err(|error| data.first_cause(error))?;
+    restart.clean_up().await;
 
     let model = estimator.model(operator, &params, &schema, &fitted)?;
     let training = model.summary().map(|summary| {
@@ -59,7 +68,7 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
         Arc::new(CachedSummary { summary, model, dataset: frame, folding: Default::default() })
     });
     let id = session.models.add_model(CachedModel::new(model, training));
-    Ok(objects(&[id], Some(named.uid.clone())))
+    Ok(objects(&[id], Some(named.uid.clone()), log))
 }
 
 fn num_ranks(session: &Session) -> Result<usize> {
@@ -70,35 +79,16 @@ fn num_ranks(session: &Session) -> Result<usize> {
     }
 }
 
-fn barrier_job(
-    session: &Session,
-    operation: &Operation,
-    name: &str,
-    plan: &FitPlan,
-    partitions: &[RegisteredPartition],
-) -> Result<BarrierJob> {
-    let uri = &session.services.internal_uri;
-    let address = |partition: &RegisteredPartition| {
-        let address = PartitionAddress { uri: uri.clone(), ticket: partition.ticket().into() };
-        serde_json::to_vec(&address).map(Bytes::from).map_err(|source| Error::Encode { source })
-    };
-    Ok(BarrierJob {
-        job_id: operation.id.clone(),
-        name: name.into(),
-        pool: session.user.clone(),
-        num_ranks: partitions.len(),
-        program: plan.program.into(),
-        spec: Bytes::from(plan.spec.clone()),
-        partitions: partitions.iter().map(address).collect::<Result<Vec<Bytes>>>()?,
-        queue_deadline: None,
-        max_restarts: 0,
-    })
-}
-
 /// Runs the job to its end, telling the client how far it is. A cancelled operation cancels the job and waits until its
 /// ranks are gone.
-async fn train(session: &Session, operation: &Operation, job: BarrierJob) -> Result<Bytes> {
-    let mut running: RunningJob = session.services.gang.submit(job)?;
+async fn train(session: &Session, operation: &Operation, job: BarrierJob, watch: &mut Watch<'_>) -> Result<Bytes> {
+    let mut running: RunningJob = match session.services.gang.submit(job) {
+        Ok(running) => running,
+        Err(error) => {
+            watch.see(&Event::Failed(error.clone())).await;
+            return Err(error.into());
+        }
+    };
     let mut is_cancelled = false;
     loop {
         let event = tokio::select! {
@@ -109,8 +99,10 @@ async fn train(session: &Session, operation: &Operation, job: BarrierJob) -> Res
                 continue;
             }
         };
+        if let Some(event) = &event {
+            watch.see(event).await;
+        }
         match event {
-            Some(Event::Progress { rank: 0, progress }) => operation.progress(execution_progress(&progress)),
             Some(Event::Log { rank, line }) => info!(job_id = running.job_id(), rank, "{line}"),
             Some(Event::Finished { output }) => return Ok(output),
             Some(Event::Failed(_)) if is_cancelled => return Err(Error::Cancelled),
@@ -118,28 +110,5 @@ async fn train(session: &Session, operation: &Operation, job: BarrierJob) -> Res
             None => return Err(gang::Error::ShuttingDown.into()),
             Some(_) => {}
         }
-    }
-}
-
-/// A step is shown as a task of a stage, which is what a client's progress bar counts.
-fn execution_progress(progress: &gang::Progress) -> ExecutionProgress {
-    let num_tasks = progress.steps_max.max(progress.step) as i64;
-    let stage = StageInfo {
-        stage_id: 0,
-        num_tasks,
-        num_completed_tasks: progress.step as i64,
-        input_bytes_read: 0,
-        done: progress.step >= progress.steps_max && progress.steps_max > 0,
-    };
-    ExecutionProgress { stages: vec![stage], num_inflight_tasks: 1 }
-}
-
-/// A rank that could not read its rows only knows that the stream broke; why it broke is known where the rows come from.
-fn first_cause(error: Error, partitions: &[RegisteredPartition]) -> Error {
-    let is_rank_failure =
-        matches!(&error, Error::Gang(gang::Error::RankFailed { cause: RankFailure::Program { .. }, .. }));
-    match partitions.iter().find_map(RegisteredPartition::take_error) {
-        Some(cause) if is_rank_failure => Error::Engine(cause),
-        _ => error,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use spark_connect_proto::UserContext;
-use tracing::info;
+use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::Session;
@@ -20,6 +20,9 @@ pub struct SessionRef<'a> {
     /// The server session id that the client saw before.
     pub observed: Option<&'a str>,
 }
+
+/// Tells clients where the records of jobs are.
+const JOBS_DIR_KEY: &str = "spark.phalanx.jobs.dir";
 
 type Key = (String, String);
 
@@ -59,6 +62,7 @@ impl Sessions {
                     let session = self.create(&key);
                     info!(session_id = session.id, user = session.user, "session opened");
                     state.open.insert(key, Arc::clone(&session));
+                    self.count(&state);
                     session
                 }
             }
@@ -87,9 +91,18 @@ impl Sessions {
         Ok(session)
     }
 
+    fn count(&self, state: &State) {
+        self.services.metrics.sessions.set(state.open.len() as i64);
+    }
+
     fn create(&self, key: &Key) -> Arc<Session> {
         let (user, id) = key.clone();
         let engine = engine::embedded::Session::new(&self.services.engine, &user);
+        if let Some(jobs) = &self.services.jobs
+            && let Err(error) = engine.set_conf(JOBS_DIR_KEY, &jobs.path().to_string_lossy())
+        {
+            warn!(session_id = id, %error, "a session cannot be told where jobs are recorded");
+        }
         let models = crate::ml::ModelCache::default();
         Arc::new(Session::new(id, user, engine, models, Arc::clone(&self.services)))
     }
@@ -103,6 +116,7 @@ impl Sessions {
         let session = {
             let mut state = self.state.lock();
             let session = state.open.remove(&key);
+            self.count(&state);
             if !allow_reconnect {
                 state.closed.insert(key, Instant::now());
             }
@@ -136,6 +150,7 @@ impl Sessions {
         let clone = Arc::new(Session::new(id, source.user.clone(), engine, models, Arc::clone(&self.services)));
         clone.artifacts.copy_from(&source.artifacts);
         state.open.insert(key, Arc::clone(&clone));
+        self.count(&state);
         Ok(clone)
     }
 
@@ -153,6 +168,7 @@ impl Sessions {
                 idle.extend(state.open.remove(&key));
                 state.closed.insert(key, now);
             }
+            self.count(&state);
             (state.open.values().cloned().collect::<Vec<_>>(), idle)
         };
         for session in sessions {

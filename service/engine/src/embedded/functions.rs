@@ -10,6 +10,7 @@ mod conditional;
 mod date;
 mod hash;
 mod higher_order;
+mod json;
 mod map;
 mod math;
 mod misc;
@@ -42,6 +43,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock:
         date::FUNCTIONS,
         hash::FUNCTIONS,
         higher_order::FUNCTIONS,
+        json::FUNCTIONS,
         map::FUNCTIONS,
         math::FUNCTIONS,
         misc::FUNCTIONS,

@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod command;
+mod database;
 mod explain;
 mod run;
 mod sql;

@@ -175,7 +175,7 @@ impl RecordFormat for JsonFormat {
 }
 
 /// Builds a column of values. One that is not of the type is null, and its row is marked in `is_bad`.
-fn build(values: &[Option<&Json<'_>>], field: &Field, rules: &CellRules, is_bad: &mut [bool]) -> Result<ArrayRef> {
+pub(super) fn build(values: &[Option<&Json<'_>>], field: &Field, rules: &CellRules, is_bad: &mut [bool]) -> Result<ArrayRef> {
     let spark_type = SparkType::of(field);
     match spark_type {
         SparkType::Array(element) => return build_list(values, field, element, rules, is_bad),
@@ -385,7 +385,7 @@ fn base64_decoded(text: &str) -> Option<Vec<u8>> {
 
 /// The narrowest type that holds the values seen so far.
 #[derive(Debug, Clone, PartialEq)]
-enum Narrowest {
+pub(super) enum Narrowest {
     Nothing,
     Boolean,
     Long,
@@ -398,7 +398,7 @@ enum Narrowest {
 }
 
 impl Narrowest {
-    fn of(value: &Json<'_>) -> Narrowest {
+    pub fn of(value: &Json<'_>) -> Narrowest {
         match value {
             Json::Null => Narrowest::Nothing,
             Json::Boolean(_) => Narrowest::Boolean,
@@ -443,7 +443,7 @@ impl Narrowest {
     }
 
     /// The column or field of this type; none for an object that never had a key.
-    fn field(&self, name: &str) -> Option<Field> {
+    pub fn field(&self, name: &str) -> Option<Field> {
         Some(match self {
             Narrowest::Nothing | Narrowest::String => SparkType::String.field(name, true),
             Narrowest::Boolean => SparkType::Boolean.field(name, true),

@@ -20,6 +20,8 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use self::encoder::Encoding;
+pub(super) use self::encoder::ValueRules;
+pub(super) use self::json_encoder::push_value;
 use self::part::{PartLayout, write_part};
 use super::listing::store_error;
 use super::location::Location;

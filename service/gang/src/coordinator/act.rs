@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::restart::{self, Decision};
 use super::{Contact, Happening, Job, Seat, Service, What, Whose, view};
 use crate::admission;
 use crate::attempt::{Ending, Gang, Launch, Process, Told};
@@ -58,7 +59,7 @@ impl Service {
 
     fn start_gang(&mut self, index: usize, generation: u32, reason: String, now: Instant) {
         let job = &mut self.jobs[index];
-        let num_ranks = job.job.num_ranks;
+        let num_ranks = job.num_ranks;
         tracing::info!(job_id = job.job.job_id, generation, num_ranks, reason, "a gang starts");
         job.set_state(JobState::Starting, reason);
         job.announced.push(Event::Starting { generation });
@@ -66,6 +67,8 @@ impl Service {
         job.contacts = (0..num_ranks).map(|_| Contact::default()).collect();
         job.verdict = None;
         job.output = None;
+        self.prepare(index, generation);
+        let job = &mut self.jobs[index];
         self.pool.lease(job, &mut self.seats, now);
         let Some(gang) = &mut job.gang else { return };
         let unborn = gang.ranks.iter().enumerate().filter(|(_, state)| state.process == Process::Unborn);
@@ -110,27 +113,68 @@ impl Service {
         });
     }
 
-    /// No process is left: starts the next generation, or ends the job.
+    /// Asks where the ranks of a generation find their data, while their processes start.
+    fn prepare(&self, index: usize, generation: u32) {
+        let job = &self.jobs[index];
+        let (partitions, num_ranks) = (Arc::clone(&job.job.partitions), job.num_ranks);
+        let whose = Whose::Gang { number: job.number, generation };
+        let happened = self.happened.clone();
+        tokio::spawn(async move {
+            let prepared = match partitions.prepare(generation, num_ranks).await {
+                Ok(partitions) if partitions.len() != num_ranks => {
+                    Err(Error::PartitionsMismatch { num_ranks, partitions: partitions.len() })
+                }
+                Ok(partitions) => Ok(partitions),
+                Err(source) => Err(Error::Partitions { generation, source: Arc::from(source) }),
+            };
+            // without the loop nobody is left to start
+            let _ = happened.send(Happening { whose, what: What::Prepared(prepared) }).await;
+        });
+    }
+
+    /// No process is left: starts the next generation once its pause is over, or ends the job.
     fn release(&mut self, index: usize, now: Instant) {
         let number = self.jobs[index].number;
         self.seats.retain(|_, seat| !matches!(seat, Seat::Rank { number: seated, .. } if *seated == number));
         let job = &mut self.jobs[index];
         job.contacts.clear();
-        let Some((verdict, generation, cancelled)) = job
-            .verdict
-            .clone()
-            .zip(job.gang.as_ref())
-            .map(|(verdict, gang)| (verdict, gang.generation, gang.cancel.is_some()))
-        else {
-            return;
+        let Some((verdict, gang)) = job.verdict.clone().zip(job.gang.as_ref()) else { return };
+        let facts = restart::Facts {
+            verdict: &verdict,
+            generation: gang.generation,
+            num_ranks: job.num_ranks,
+            is_cancelled: gang.cancel.is_some(),
+            step: gang.step(),
         };
-        let job_id = job.job.job_id.clone();
-        let retryable = matches!(&verdict, Verdict::RankFailed { cause, .. } if cause.retryable());
-        if retryable && generation < job.job.max_restarts && !cancelled && !job.reported {
-            let error = job.error_of(&verdict);
-            tracing::warn!(job_id, generation, %error, "the gang starts again");
-            return self.start_gang(index, generation + 1, format!("starts again: {error}"), now);
+        match restart::decide(now, &facts, &mut job.restarts, &job.job, &self.options) {
+            _ if job.reported => {}
+            Decision::End => {}
+            Decision::Pause { is_new: false } => return,
+            Decision::Pause { is_new: true } => {
+                let (cause, generation) = (job.error_of(&verdict), facts.generation);
+                tracing::warn!(job_id = job.job.job_id, generation, error = %cause, "the gang will start again");
+                job.restarts.first.get_or_insert_with(|| cause.clone());
+                job.announced.push(Event::Restarting { generation, cause });
+                return;
+            }
+            Decision::Start { num_ranks } => {
+                let (error, generation) = (job.error_of(&verdict), facts.generation + 1);
+                job.num_ranks = num_ranks;
+                return self.start_gang(index, generation, format!("starts again: {error}"), now);
+            }
         }
+        self.conclude(index, verdict, now);
+    }
+
+    /// Ends a job whose gang is gone, as the verdict on its last generation says.
+    fn conclude(&mut self, index: usize, verdict: Verdict, now: Instant) {
+        let job = &mut self.jobs[index];
+        let cancelled = job.gang.as_ref().and_then(|gang| gang.cancel.clone());
+        let verdict = match cancelled {
+            // a job that is cancelled in the pause between two generations has not failed
+            Some(reason) if job.restarts.is_pausing() => Verdict::Cancelled { reason },
+            _ => verdict,
+        };
         match verdict {
             Verdict::Finished => {
                 let output = Event::Finished { output: job.output.take().unwrap_or_default() };
@@ -141,7 +185,15 @@ impl Service {
                 self.end_job(index, JobState::Cancelled, reason, error, now);
             }
             verdict => {
-                let error = job.error_of(&verdict);
+                let last = job.error_of(&verdict);
+                let error = match (job.restarts.first.take(), job.gang.as_ref()) {
+                    (Some(first), Some(gang)) if last.retryable() => Error::OutOfRestarts {
+                        restarts: gang.generation,
+                        first: Box::new(first),
+                        last: Box::new(last),
+                    },
+                    _ => last,
+                };
                 self.end_job(index, JobState::Failed, error.to_string(), Event::Failed(error), now);
             }
         }
@@ -181,12 +233,12 @@ impl Job {
     }
 
     fn begin(&mut self) {
-        let Some(gang) = &mut self.gang else { return };
+        let (Some(gang), Ok(partitions)) = (&mut self.gang, &self.partitions) else { return };
         gang.started = true;
         let generation = gang.generation;
         let addresses: Vec<String> = gang.ranks.iter().filter_map(|rank| rank.address.clone()).collect();
         for (rank, contact) in self.contacts.iter().enumerate() {
-            let payload = Payload { spec: self.job.spec.clone(), partition: self.job.partitions[rank].clone() };
+            let payload = Payload { spec: self.job.spec.clone(), partition: partitions[rank].clone() };
             let start = Start {
                 rank: rank as u64,
                 generation,
@@ -265,13 +317,19 @@ impl Job {
             Verdict::StartTimeout { joined, missing, after } => Error::StartTimeout {
                 generation,
                 joined: *joined,
-                num_ranks: self.job.num_ranks,
+                num_ranks: self.num_ranks,
                 timeout_ms: after.as_millis() as u64,
                 stderr_tail: self.stderr_tail(*missing),
             },
             Verdict::LaunchFailed => match &self.launch_error {
                 Some(source) => Error::Launch { generation, source: Arc::clone(source) },
                 None => Error::Launch { generation, source: Arc::new(LaunchError::Stopped) },
+            },
+            Verdict::PreparationFailed => match &self.partitions {
+                Err(error) => error.clone(),
+                Ok(partitions) => {
+                    Error::PartitionsMismatch { num_ranks: self.num_ranks, partitions: partitions.len() }
+                }
             },
             Verdict::Cancelled { reason } => Error::Cancelled { reason: reason.clone() },
             Verdict::Finished => Error::Cancelled { reason: "it had finished".to_string() },

@@ -6,8 +6,9 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use super::idle::take_place;
+use super::restart::Restarts;
 use super::{Happening, Job, Seat, Service, What, Whose, watch};
-use crate::attempt::{Launch, Observation, Process, Weight};
+use crate::attempt::{Launch, Observation, Preparation, Process, Weight};
 use crate::error::{Error, RankFailure};
 use crate::event::Event;
 use crate::job::JobState;
@@ -24,6 +25,9 @@ impl Service {
         for submission in self.shared.take_submissions() {
             let secret = Secret::random();
             self.jobs.push(Job {
+                num_ranks: submission.job.num_ranks,
+                partitions: Ok(Vec::new()),
+                restarts: Restarts::default(),
                 job: Arc::new(submission.job),
                 number: submission.number,
                 feed: submission.feed,
@@ -96,6 +100,7 @@ impl Service {
                 job.feed.push(Event::Progress { rank, progress });
             }
             Said::Log(line) => job.feed.push(Event::Log { rank, line }),
+            Said::Record(record) => job.feed.push(Event::Record { rank, record }),
             Said::Finished { output } => {
                 state.reported = true;
                 state.finished = true;
@@ -108,7 +113,7 @@ impl Service {
                 state.reported = true;
                 let weight = if failure.secondary { Weight::Secondary } else { Weight::Primary };
                 let (message, class, detail) = (failure.message, failure.class, failure.detail);
-                let cause = RankFailure::Program { message, class, detail };
+                let cause = RankFailure::Program { message, class, detail, is_echo: failure.secondary };
                 gang.observations.push(Observation { rank, at: now, cause, weight });
                 job.contacts[rank].order(Instruction::Accept);
             }
@@ -177,6 +182,10 @@ impl Service {
         let Some(job) = self.jobs.iter_mut().find(|job| job.number == number) else { return };
         let Some(gang) = job.gang.as_mut().filter(|gang| gang.generation == generation) else { return };
         match what {
+            What::Prepared(partitions) => {
+                gang.partitions = if partitions.is_ok() { Preparation::Done } else { Preparation::Failed };
+                job.partitions = partitions;
+            }
             What::Launched(Ok(processes)) => {
                 gang.launch = Launch::Done;
                 let unborn = gang.ranks.iter_mut().enumerate().filter(|(_, state)| state.process == Process::Unborn);

@@ -202,6 +202,8 @@ impl Service {
         let Some(worker) = self.pool.find(id) else { return };
         let lease = worker.lease;
         match what {
+            // an idle worker has no data of its own
+            What::Prepared(_) => {}
             What::Launched(Ok(processes)) => {
                 for process in processes {
                     worker.process = Some(Arc::clone(&process));

@@ -63,8 +63,8 @@ impl Shared {
         if job.num_ranks > self.options.slots {
             return Err(Error::NotEnoughSlots { needs: job.num_ranks, has: self.options.slots });
         }
-        if job.partitions.len() != job.num_ranks {
-            return Err(Error::PartitionsMismatch { num_ranks: job.num_ranks, partitions: job.partitions.len() });
+        if job.min_ranks == 0 || job.min_ranks > job.num_ranks {
+            return Err(Error::MinRanksOutOfRange { num_ranks: job.num_ranks, min_ranks: job.min_ranks });
         }
         let mut inner = self.inner.lock();
         if inner.closed {

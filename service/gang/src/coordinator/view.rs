@@ -14,7 +14,7 @@ pub fn view(job: &Job, now: Instant) -> JobView {
         pool: job.job.pool.clone(),
         state: job.state,
         reason: job.reason.clone(),
-        num_ranks: job.job.num_ranks,
+        num_ranks: job.num_ranks,
         generation: job.gang.as_ref().map_or(0, |gang| gang.generation),
         age: now.saturating_duration_since(job.submitted),
         ranks: ranks.map(|(rank, state)| rank_view(rank, state, now)).collect(),

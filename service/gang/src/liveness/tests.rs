@@ -11,6 +11,7 @@ const START: Duration = Duration::from_secs(1000);
 fn running(base: Instant, num_ranks: usize, seen_s: f64) -> Gang {
     let mut gang = Gang::new(0, num_ranks, base + START);
     gang.launch = Launch::Done;
+    gang.partitions = Preparation::Done;
     gang.started = true;
     for (index, rank) in gang.ranks.iter_mut().enumerate() {
         rank.process = Process::Alive;
@@ -27,7 +28,12 @@ fn after(base: Instant, seconds: f64) -> Instant {
 
 fn secondary(gang: &mut Gang, rank: usize, at: Instant) {
     gang.ranks[rank].reported = true;
-    let cause = RankFailure::Program { message: "peer lost".into(), class: "external".into(), detail: String::new() };
+    let cause = RankFailure::Program {
+        message: "peer lost".into(),
+        class: "external".into(),
+        detail: String::new(),
+        is_echo: true,
+    };
     gang.observations.push(Observation { rank, at, cause, weight: Weight::Secondary });
 }
 

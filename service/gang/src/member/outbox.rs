@@ -31,6 +31,7 @@ struct Inner {
 pub enum Outgoing {
     Progress(Progress),
     Log(String),
+    Record(Bytes),
 }
 
 pub struct Outcome {
@@ -104,6 +105,7 @@ impl Inner {
             return Some(Next::Send(match outgoing {
                 Outgoing::Progress(progress) => Report::Progress(progress.into()),
                 Outgoing::Log(line) => Report::Log(wire::cut(line, wire::LINE_BYTES_MAX)),
+                Outgoing::Record(record) => Report::Record(record),
             }));
         }
         if let Some(outcome) = self.outcome.take() {

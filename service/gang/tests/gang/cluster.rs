@@ -105,9 +105,10 @@ pub fn job(ranks: &[&str]) -> BarrierJob {
         name: "a test's job".into(),
         pool: "default".into(),
         num_ranks: ranks.len(),
+        min_ranks: ranks.len(),
         program: "script".into(),
         spec: Bytes::from_static(b"spec"),
-        partitions: ranks.iter().map(|line| Bytes::copy_from_slice(line.as_bytes())).collect(),
+        partitions: Arc::new(ranks.iter().map(|line| Bytes::copy_from_slice(line.as_bytes())).collect::<Vec<_>>()),
         queue_deadline: None,
         max_restarts: 0,
     }

@@ -1,7 +1,9 @@
 //! Gangs that fail: the first cause is told, nobody is left, in time.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use gang::{Error, Event, RankFailure, RunningJob};
 
 use crate::cluster::{Cluster, event, exists, failure, job, options, started};
@@ -66,7 +68,7 @@ async fn a_program_failure_is_told_in_its_own_words() {
     let (rank, generation, cause) = failed(&cluster, job, 3.0).await;
     assert_eq!((rank, generation), (1, 0), "the user's error must not be tried again");
     let (message, class, detail) = ("label 7 is not binary".into(), "user".into(), "the whole story".into());
-    assert_eq!(cause, RankFailure::Program { message, class, detail });
+    assert_eq!(cause, RankFailure::Program { message, class, detail, is_echo: false });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,15 +118,70 @@ async fn a_gang_starts_again_with_the_next_generation() {
     assert_eq!(job.wait().await.unwrap(), "generation 1");
 }
 
+/// Every rank of every generation gets data of its own.
+#[derive(Debug)]
+struct Numbered;
+
+#[async_trait::async_trait]
+impl gang::Partitions for Numbered {
+    async fn prepare(
+        &self,
+        generation: u32,
+        num_ranks: usize,
+    ) -> Result<Vec<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
+        match generation {
+            2 => (0..num_ranks).map(|_| Ok(Bytes::from_static(b"ok"))).collect(),
+            _ => (0..num_ranks).map(|_| Ok(Bytes::from_static(b"kill"))).collect(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_elastic_gang_goes_on_with_the_ranks_that_are_left() {
+    let cluster = Cluster::start(options(4)).await;
+    let mut elastic = job(&["", "", "", ""]);
+    (elastic.min_ranks, elastic.max_restarts, elastic.partitions) = (2, 2, Arc::new(Numbered));
+    let mut job = cluster.handle.submit(elastic).unwrap();
+    let restarting = async |job: &mut RunningJob| {
+        event(job, |event| match event {
+            Event::Restarting { generation, cause } => Some((*generation, cause.to_string())),
+            _ => None,
+        })
+        .await
+    };
+    for expected in 0..2 {
+        let (generation, cause) = restarting(&mut job).await;
+        assert_eq!(generation, expected);
+        assert!(cause.contains("was killed by signal 9"), "{cause}");
+    }
+    let output = String::from_utf8(job.wait().await.unwrap().to_vec()).unwrap();
+    assert!(output.starts_with("0/2 "), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gang_that_is_cancelled_in_its_pause_is_cancelled() {
+    let mut options = options(1);
+    options.restart_pause = Duration::from_secs(5);
+    let cluster = Cluster::start(options).await;
+    let mut patient = job(&["exit 5"]);
+    patient.max_restarts = 2;
+    let mut job = cluster.handle.submit(patient).unwrap();
+    event(&mut job, |event| matches!(event, Event::Restarting { .. }).then_some(())).await;
+    job.cancel("enough");
+    let error = crate::cluster::within(2.0, job.wait()).await.unwrap_err();
+    assert!(matches!(&error, Error::Cancelled { reason } if reason == "enough"), "{error:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_whose_restarts_are_spent_fails() {
     let cluster = Cluster::start(options(1)).await;
     let mut patient = job(&["exit 5"]);
     patient.max_restarts = 2;
     let error = failure(cluster.handle.submit(patient).unwrap()).await;
-    let Error::RankFailed { rank: 0, generation: 2, cause: RankFailure::Exited { code: 5, .. } } = &error else {
-        panic!("{error:?}")
-    };
+    let text = "rank 0 of generation 0 exited with code 5 before it finished; its last words: about to leave; \
+                started again 2 times, at last rank 0 of generation 2 exited with code 5 before it finished; \
+                its last words: about to leave";
+    assert_eq!(error.to_string(), text);
     assert!(error.retryable());
 }
 

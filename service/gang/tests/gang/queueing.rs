@@ -19,9 +19,13 @@ async fn malformed_jobs_are_refused_at_once() {
     let cluster = Cluster::start(options(2)).await;
     let refused = cluster.handle.submit(job(&[])).err().unwrap();
     assert!(matches!(refused, Error::NoRanks), "{refused:?}");
+    let mut greedy = job(&["ok", "ok"]);
+    greedy.min_ranks = 3;
+    let refused = cluster.handle.submit(greedy).err().unwrap();
+    assert!(matches!(refused, Error::MinRanksOutOfRange { num_ranks: 2, min_ranks: 3 }), "{refused:?}");
     let mut lopsided = job(&["ok", "ok"]);
-    lopsided.partitions.pop();
-    let refused = cluster.handle.submit(lopsided).err().unwrap();
+    lopsided.partitions = std::sync::Arc::new(vec![bytes::Bytes::from_static(b"ok")]);
+    let refused = crate::cluster::failure(cluster.handle.submit(lopsided).unwrap()).await;
     assert!(matches!(refused, Error::PartitionsMismatch { num_ranks: 2, partitions: 1 }), "{refused:?}");
     let twice = job(&["sleep"]);
     let _first = cluster.handle.submit(twice.clone()).unwrap();

@@ -35,9 +35,69 @@ pub fn numeric<'a>(schema: &'a Schema, name: &str) -> Result<&'a Field> {
     }
 }
 
+/// Spark's text where a type of columns is expected, such as `numeric`.
 pub fn wrong_type(name: &str, expected: &str, field: &Field) -> Error {
-    let found = if udt::field::is_vector(field) { "vector".into() } else { field.data_type().to_string() };
-    Error::ColumnType { column: name.into(), expected: expected.into(), found }
+    Error::ColumnType { column: name.into(), expected: expected.into(), found: format!("of type {}", simple_type(field)) }
+}
+
+const VECTOR_TYPE: &str = "struct<type:tinyint,size:int,indices:array<int>,values:array<double>>";
+
+/// The field of a column that holds vectors.
+///
+/// # Errors
+/// [`Error::ColumnNotFound`], [`Error::ColumnType`]
+pub fn vector<'a>(schema: &'a Schema, name: &str) -> Result<&'a Field> {
+    let field = field(schema, name)?;
+    if udt::field::is_vector(field) {
+        return Ok(field);
+    }
+    Err(Error::ColumnType {
+        column: name.into(),
+        expected: format!("class {}:{VECTOR_TYPE}", udt::field::VECTOR_JVM_CLASS),
+        found: format!("class org.apache.spark.sql.types.{}$:{}", spark_class(field), simple_type(field)),
+    })
+}
+
+/// Spark's name of a type in SQL: `double`, `array<int>`.
+pub fn simple_type(field: &Field) -> String {
+    match field.data_type() {
+        _ if udt::field::is_vector(field) => VECTOR_TYPE.into(),
+        DataType::Boolean => "boolean".into(),
+        DataType::Int8 => "tinyint".into(),
+        DataType::Int16 => "smallint".into(),
+        DataType::Int32 => "int".into(),
+        DataType::Int64 => "bigint".into(),
+        DataType::Float32 => "float".into(),
+        DataType::Float64 => "double".into(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "string".into(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "binary".into(),
+        DataType::Date32 => "date".into(),
+        DataType::Decimal128(precision, scale) => format!("decimal({precision},{scale})"),
+        DataType::List(element) | DataType::LargeList(element) => format!("array<{}>", simple_type(element)),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+/// Spark's class of a type: `DoubleType`.
+pub fn spark_class(field: &Field) -> String {
+    match field.data_type() {
+        _ if udt::field::is_vector(field) => udt::field::VECTOR_JVM_CLASS.into(),
+        DataType::Boolean => "BooleanType".into(),
+        DataType::Int8 => "ByteType".into(),
+        DataType::Int16 => "ShortType".into(),
+        DataType::Int32 => "IntegerType".into(),
+        DataType::Int64 => "LongType".into(),
+        DataType::Float32 => "FloatType".into(),
+        DataType::Float64 => "DoubleType".into(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "StringType".into(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "BinaryType".into(),
+        DataType::Date32 => "DateType".into(),
+        DataType::Decimal128(precision, scale) => format!("DecimalType({precision},{scale})"),
+        DataType::List(element) | DataType::LargeList(element) => {
+            format!("ArrayType({},{})", spark_class(element), element.is_nullable())
+        }
+        other => other.to_string(),
+    }
 }
 
 /// The weight column, if one is set and not the empty string.

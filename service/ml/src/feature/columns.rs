@@ -37,7 +37,8 @@ pub fn pairs(params: &Params) -> Result<Vec<(String, String)>> {
         (false, true) => {
             let (inputs, outputs) = (params.strings("inputCols")?, params.strings("outputCols")?);
             if inputs.len() != outputs.len() {
-                return Err(invalid("outputCols", &format!(", expected {} names, one an input column", inputs.len())));
+                let message = "requirement failed: The number of input columns does not match output columns".into();
+                return Err(Error::InvalidData { class: String::new(), message });
             }
             Ok(inputs.into_iter().zip(outputs).collect())
         }

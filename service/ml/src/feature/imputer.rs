@@ -1,12 +1,9 @@
 //! `Imputer`: fills missing numbers with the column's mean, median or mode.
-//!
-//! The median is that of at most [`POINTS_MAX`] weighted points a rank, which is exact for columns of up to as many values
-//! a rank, and off by less than Spark's default `relativeError` beyond.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use arrow::array::{ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float64Type, Schema};
 use arrow::record_batch::RecordBatch;
@@ -15,6 +12,7 @@ use serde_json::Map;
 use train::{RankContext, RankProgram};
 
 use super::columns;
+use super::quantiles::Sketch;
 use crate::evaluation::column;
 use crate::persist::Saved;
 use crate::{
@@ -29,9 +27,6 @@ pub static OPERATOR: Operator = Operator {
 };
 
 pub static PROGRAM: RankProgram = RankProgram { name: "imputer", run };
-
-/// Weighted points that stand for one rank's values of a column.
-const POINTS_MAX: usize = 20_000;
 
 fn params() -> Vec<Param> {
     let mut params = columns::params();
@@ -49,12 +44,21 @@ struct Spec {
     missing_value: Option<f64>,
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Fitted {
+    #[serde(with = "crate::linear::bits::many")]
+    surrogates: Vec<f64>,
+}
+
 /// What one rank knows of a column.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Part {
     count: u64,
+    #[serde(with = "crate::linear::bits")]
     mean: f64,
-    /// Values by their bits, ascending, with how many values each stands for. Empty for the mean.
+    /// For the median.
+    sketch: Sketch,
+    /// For the mode: distinct values by their bits, ascending, with how often each occurs.
     points: Vec<(u64, u64)>,
 }
 
@@ -82,38 +86,27 @@ fn run(spec: &[u8], ctx: &mut RankContext<'_>) -> train::Result<Vec<u8>> {
         }
     }
     for (part, values) in parts.iter_mut().zip(values) {
-        part.points = match spec.strategy.as_str() {
-            "mode" => distinct(values),
-            _ => quantiles(values),
-        };
+        match spec.strategy.as_str() {
+            "mode" => part.points = distinct(values),
+            _ => part.sketch = Sketch::of(values),
+        }
     }
     let gathered = super::gather(program, ctx, &parts)?;
     let surrogate = |i: usize| surrogate(&spec, i, gathered.iter().map(|parts| &parts[i]));
     let surrogates = (0..spec.columns.len()).map(surrogate).collect::<train::Result<Vec<f64>>>()?;
-    super::on_rank_0(program, ctx, &surrogates)
+    super::on_rank_0(program, ctx, &Fitted { surrogates })
 }
 
-fn sorted(mut values: Vec<f64>) -> Vec<f64> {
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-fn distinct(values: Vec<f64>) -> Vec<(u64, u64)> {
+fn distinct(mut values: Vec<f64>) -> Vec<(u64, u64)> {
     let mut points: Vec<(u64, u64)> = Vec::new();
-    for value in sorted(values) {
+    values.sort_unstable_by(f64::total_cmp);
+    for value in values {
         match points.last_mut() {
             Some((bits, count)) if f64::from_bits(*bits) == value => *count += 1,
             _ => points.push((value.to_bits(), 1)),
         }
     }
     points
-}
-
-/// Neighbouring values joined until few enough are left, each group standing at its middle.
-fn quantiles(values: Vec<f64>) -> Vec<(u64, u64)> {
-    let values = sorted(values);
-    let group = values.len().div_ceil(POINTS_MAX).max(1);
-    values.chunks(group).map(|chunk| (chunk[(chunk.len() - 1) / 2].to_bits(), chunk.len() as u64)).collect()
 }
 
 fn surrogate<'a>(spec: &Spec, index: usize, parts: impl Iterator<Item = &'a Part> + Clone) -> train::Result<f64> {
@@ -126,30 +119,17 @@ fn surrogate<'a>(spec: &Spec, index: usize, parts: impl Iterator<Item = &'a Part
         );
         return Err(train::Error::InvalidData { class: "INVALID_TRAINING_DATA.ALL_MISSING", message });
     }
-    let points = || {
-        let mut points: Vec<(f64, u64)> =
-            parts.clone().flat_map(|part| &part.points).map(|(bits, count)| (f64::from_bits(*bits), *count)).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        points
-    };
     Ok(match spec.strategy.as_str() {
-        "median" => {
-            let rank = count.div_ceil(2);
-            let mut seen = 0;
-            let reached = points().into_iter().find(|(_, count)| {
-                seen += count;
-                seen >= rank
-            });
-            reached.map_or(f64::NAN, |(value, _)| value)
-        }
+        "median" => Sketch::merged(parts.map(|part| &part.sketch)).quantile(0.5).unwrap_or(f64::NAN),
         "mode" => {
             let mut totals: BTreeMap<u64, u64> = BTreeMap::new();
-            let points = points();
-            points.iter().for_each(|(value, count)| *totals.entry(value.to_bits()).or_insert(0) += count);
+            for (value, count) in parts.flat_map(|part| &part.points) {
+                *totals.entry(*value).or_insert(0) += count;
+            }
             // the smallest of the most frequent values
             let most = totals.values().max().copied().unwrap_or(0);
-            let mode = points.iter().find(|(value, _)| totals.get(&value.to_bits()) == Some(&most));
-            mode.map_or(f64::NAN, |(value, _)| *value)
+            let modes = totals.iter().filter(|(_, count)| **count == most).map(|(bits, _)| f64::from_bits(*bits));
+            modes.min_by(f64::total_cmp).unwrap_or(f64::NAN)
         }
         _ => parts.map(|part| part.mean * (part.count as f64 / count as f64)).sum(),
     })
@@ -172,7 +152,7 @@ impl Estimator for Imputer {
     }
 
     fn model(&self, operator: &'static Operator, params: &Params, _: &Schema, fitted: &[u8]) -> Result<Arc<dyn Model>> {
-        let values: Vec<f64> = super::from_rank_0(PROGRAM.name, fitted)?;
+        let Fitted { surrogates: values } = super::from_rank_0(PROGRAM.name, fitted)?;
         let inputs = columns::pairs(params)?.into_iter().map(|(input, _)| input);
         let surrogates = inputs.zip(values).collect();
         Ok(Arc::new(ImputerModel { operator, params: params.clone(), surrogates }))
@@ -287,7 +267,8 @@ mod tests {
         let part = |values: &&[f64]| Part {
             count: values.len() as u64,
             mean: if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 },
-            points: if strategy == "mode" { distinct(values.to_vec()) } else { quantiles(values.to_vec()) },
+            sketch: Sketch::of(values.to_vec()),
+            points: distinct(values.to_vec()),
         };
         let parts: Vec<Part> = ranks.iter().map(part).collect();
         surrogate(&spec, 0, parts.iter()).unwrap()

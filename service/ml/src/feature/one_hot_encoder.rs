@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema};
 use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
+use train::batch::{Problem, agree};
 use train::{RankContext, RankProgram};
 use udt::VectorBuilder;
 
@@ -46,23 +47,38 @@ fn run(spec: &[u8], ctx: &mut RankContext<'_>) -> train::Result<Vec<u8>> {
     let known: Vec<Option<i32>> =
         serde_json::from_slice(spec).map_err(|source| train::Error::Spec { program: PROGRAM.name, source })?;
     let mut greatest = vec![-1.0_f64; known.len()];
-    for record_batch in &mut *ctx.partition.record_batches {
+    let mut local = Ok(());
+    'partition: for record_batch in &mut *ctx.partition.record_batches {
         let record_batch = record_batch?;
         for (i, column) in record_batch.columns().iter().enumerate().filter(|(i, _)| known[*i].is_none()) {
             let values = cast(column, &DataType::Float64)?;
-            for value in values.as_primitive::<Float64Type>().iter().flatten() {
-                if value < 0.0 || value.fract() != 0.0 || value > f64::from(i32::MAX - 1) {
-                    let value = udt::vector::java_double(value);
-                    let message = format!("OneHotEncoder only supports integer values from 0, but column {i} has {value}");
-                    return Err(train::Error::InvalidData { class: "INVALID_TRAINING_DATA.CATEGORY", message });
+            for value in values.as_primitive::<Float64Type>() {
+                if let Some(text) = refusal(value, ctx.partition.schema.field(i).name(), i) {
+                    local = Err(Problem::data(text));
+                    break 'partition;
                 }
-                greatest[i] = greatest[i].max(value);
+                greatest[i] = greatest[i].max(value.unwrap_or(-1.0));
             }
         }
     }
+    agree(ctx.group, local)?;
     ctx.group.all_reduce(&mut greatest, collective::ReduceOp::Max)?;
     let sizes = known.iter().zip(&greatest).map(|(known, greatest)| known.unwrap_or(*greatest as i32 + 1)).collect();
     super::on_rank_0(PROGRAM.name, ctx, &Fitted { category_sizes: sizes })
+}
+
+/// Why a value is no category.
+fn refusal(value: Option<f64>, column: &str, index: usize) -> Option<String> {
+    match value {
+        None => Some(format!(
+            "[ROW_VALUE_IS_NULL] Found NULL in a row at the index {index}, expected a non-NULL value. SQLSTATE: 22023"
+        )),
+        Some(value) if value >= 0.0 && value.fract() == 0.0 && value < f64::from(i32::MAX) => None,
+        Some(value) => {
+            let value = udt::vector::java_double(value);
+            Some(format!("assertion failed: Values from column {column} must be indices, but got {value}."))
+        }
+    }
 }
 
 struct OneHotEncoder;
@@ -117,7 +133,7 @@ impl Encoding {
         size.max(0) as usize
     }
 
-    fn group(&self, input: &Field) -> AttributeGroup {
+    fn group(&self, input: &Field) -> Result<AttributeGroup> {
         let levels = ml_attr::Attribute::of_column(input).and_then(|attribute| attribute.values());
         let mut names = match levels {
             Some(levels) if levels.len() == self.num_categories as usize => levels,
@@ -127,13 +143,22 @@ impl Encoding {
             names.push("invalidValues".into());
         }
         names.truncate(self.size());
-        AttributeGroup::Attributes(names.iter().map(|name| ml_attr::Attribute::binary().with_name(name)).collect())
+        if names.iter().any(String::is_empty) {
+            let message = "requirement failed: Cannot have an empty string for name.".into();
+            return Err(Error::InvalidData { class: String::new(), message });
+        }
+        let attributes = names.iter().map(|name| ml_attr::Attribute::binary().with_name(name)).collect();
+        Ok(AttributeGroup::Attributes(attributes))
     }
 
     fn encode(&self, column: &ArrayRef, name: &str) -> Result<ArrayRef> {
         let values = cast(column, &DataType::Float64)?;
         let (size, mut builder) = (self.size(), VectorBuilder::with_capacity(column.len(), 1));
         for value in values.as_primitive::<Float64Type>() {
+            let Some(value) = value else {
+                builder.append_null();
+                continue;
+            };
             let index = self.index(value, name)?;
             if index < size {
                 builder.append_sparse(size, &[index as i32], &[1.0]);
@@ -144,10 +169,10 @@ impl Encoding {
         Ok(builder.finish())
     }
 
-    fn index(&self, value: Option<f64>, name: &str) -> Result<usize> {
-        let shown = value.map_or("null".into(), udt::vector::java_double);
+    fn index(&self, value: f64, name: &str) -> Result<usize> {
+        let shown = udt::vector::java_double(value);
         match value {
-            Some(value) if value >= 0.0 && value < f64::from(self.num_categories) => {
+            value if value >= 0.0 && value < f64::from(self.num_categories) => {
                 if value.fract() == 0.0 {
                     return Ok(value as usize);
                 }
@@ -155,7 +180,7 @@ impl Encoding {
                 Err(Error::InvalidRow { message })
             }
             _ if self.keep_invalid => Ok(self.num_categories as usize),
-            Some(value) if value < 0.0 => Err(Error::InvalidRow {
+            value if value < 0.0 => Err(Error::InvalidRow {
                 message: format!(
                     "Negative value: {shown}. Input can't be negative. To handle invalid values, set Param handleInvalid \
                      to keep."
@@ -191,9 +216,9 @@ impl Model for OneHotEncoderModel {
                     "OneHotEncoderModel expected {size} categorical values for input column {input}, but the input column \
                      had metadata specifying {stated} values."
                 );
-                return Err(Error::InvalidData { class: "ILLEGAL_ARGUMENT".into(), message });
+                return Err(Error::InvalidData { class: String::new(), message });
             }
-            let output = encoding.group(field).mark(udt::field::vector_field(&output));
+            let output = encoding.group(field)?.mark(udt::field::vector_field(&output));
             let name = input.clone();
             steps.push(TransformStep::Append {
                 output: Arc::new(output),
@@ -249,8 +274,8 @@ mod tests {
     #[test]
     fn a_value_that_is_no_category_is_named() {
         let encoding = Encoding { num_categories: 3, drop_last: true, keep_invalid: false };
-        let message = encoding.index(Some(7.0), "c").unwrap_err().to_string();
+        let message = encoding.index(7.0, "c").unwrap_err().to_string();
         assert!(message.contains("Unseen value: 7.0"), "{message}");
-        assert_eq!(Encoding { keep_invalid: true, ..encoding }.index(None, "c").unwrap(), 3);
+        assert_eq!(Encoding { keep_invalid: true, ..encoding }.index(9.0, "c").unwrap(), 3);
     }
 }

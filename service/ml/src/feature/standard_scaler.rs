@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
-use arrow::datatypes::{Field, Schema};
-use arrow::record_batch::RecordBatch;
+use arrow::datatypes::Schema;
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 use train::{RankContext, RankProgram};
-use udt::{Vector, VectorArray, VectorBuilder, VectorRow};
+use udt::Vector;
 
 use super::columns::check_new;
-use super::moments;
+use super::vectors;
 use crate::evaluation::column;
 use crate::ml_attr::AttributeGroup;
 use crate::persist::Saved;
@@ -40,13 +37,15 @@ fn params() -> Vec<Param> {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Fitted {
+    #[serde(with = "crate::linear::bits::many")]
     mean: Vec<f64>,
+    #[serde(with = "crate::linear::bits::many")]
     std: Vec<f64>,
 }
 
 fn run(_: &[u8], ctx: &mut RankContext<'_>) -> train::Result<Vec<u8>> {
-    let moments = moments::over_all_ranks(PROGRAM.name, ctx)?;
-    super::on_rank_0(PROGRAM.name, ctx, &Fitted { mean: moments.mean(), std: moments.std() })
+    let moments = vectors::moments(ctx)?;
+    super::on_rank_0(PROGRAM.name, ctx, &Fitted { mean: moments.mean(), std: moments.standard_deviation() })
 }
 
 struct StandardScaler;
@@ -54,7 +53,7 @@ struct StandardScaler;
 impl Estimator for StandardScaler {
     fn plan_fit(&self, params: &Params, schema: &Schema) -> Result<FitPlan> {
         let input = params.string("inputCol")?;
-        vector_field(schema, input)?;
+        column::vector(schema, input)?;
         check_new(schema, params.string("outputCol")?)?;
         Ok(FitPlan { columns: vec![input.into()], program: PROGRAM.name, spec: Vec::new() })
     }
@@ -65,23 +64,8 @@ impl Estimator for StandardScaler {
     }
 
     fn load(&self, operator: &'static Operator, params: &Params, saved: &Saved) -> Result<Arc<dyn Model>> {
-        let table = saved.table("data")?;
-        let vector = |name: &str| -> Result<Vec<f64>> {
-            let missing = || Error::Corrupted { path: "data".into(), detail: format!("column {name} is missing") };
-            let column = table.column_by_name(name).ok_or_else(missing)?;
-            Ok(VectorArray::try_new(column.as_ref())?.row(0)?.to_vector().to_dense())
-        };
-        let fitted = Arc::new(Fitted { mean: vector("mean")?, std: vector("std")? });
+        let fitted = Arc::new(Fitted { mean: vectors::load(saved, "mean")?, std: vectors::load(saved, "std")? });
         Ok(Arc::new(StandardScalerModel { operator, params: params.clone(), fitted }))
-    }
-}
-
-/// The field of a vector column.
-fn vector_field<'a>(schema: &'a Schema, name: &str) -> Result<&'a Field> {
-    let field = column::field(schema, name)?;
-    match udt::field::is_vector(field) {
-        true => Ok(field),
-        false => Err(column::wrong_type(name, "vector", field)),
     }
 }
 
@@ -102,7 +86,7 @@ impl Model for StandardScalerModel {
 
     fn transform(&self, params: &Params, schema: &Schema) -> Result<Vec<TransformStep>> {
         let (input, output) = (params.string("inputCol")?, params.string("outputCol")?);
-        vector_field(schema, input)?;
+        column::vector(schema, input)?;
         check_new(schema, output)?;
         let with_std = params.boolean("withStd")?;
         let shift = params.boolean("withMean")?.then(|| self.fitted.mean.clone());
@@ -112,7 +96,7 @@ impl Model for StandardScalerModel {
         Ok(vec![TransformStep::Append {
             output: Arc::new(field),
             inputs: vec![input.into()],
-            function: Arc::new(move |columns, _| scaled(&columns[0], shift.as_deref(), &scale)),
+            function: Arc::new(move |columns, _| vectors::scaled(&columns[0], shift.as_deref(), &scale)),
         }])
     }
 
@@ -141,51 +125,6 @@ impl Model for StandardScalerModel {
     }
 
     fn save(&self) -> Result<Saved> {
-        let column = |values: &[f64]| VectorBuilder::from_dense_rows(values.len(), values.to_vec());
-        let schema = Schema::new(vec![udt::field::vector_field("std"), udt::field::vector_field("mean")]);
-        let rows = RecordBatch::try_new(Arc::new(schema), vec![column(&self.fitted.std), column(&self.fitted.mean)])?;
-        Ok(Saved { metadata: Map::new(), tables: vec![("data".into(), rows)] })
-    }
-}
-
-/// `(x - shift) * scale`; without a shift, sparse vectors stay sparse.
-fn scaled(column: &ArrayRef, shift: Option<&[f64]>, scale: &[f64]) -> Result<ArrayRef> {
-    let vectors = VectorArray::try_new(column.as_ref())?;
-    let shift_at = |i: usize| shift.map_or(0.0, |shift| shift[i]);
-    if let Some((width, values)) = vectors.as_dense_rows() {
-        check_size(width, scale.len())?;
-        let mut out = Vec::with_capacity(values.len());
-        for row in values.chunks_exact(width.max(1)) {
-            out.extend(row.iter().enumerate().map(|(i, value)| (value - shift_at(i)) * scale[i]));
-        }
-        return Ok(VectorBuilder::from_dense_rows(width, out));
-    }
-    let mut builder = VectorBuilder::default();
-    for row in 0..vectors.len() {
-        if vectors.is_null(row) {
-            builder.append_null();
-            continue;
-        }
-        let vector = vectors.row(row)?;
-        check_size(vector.size(), scale.len())?;
-        match vector {
-            VectorRow::Sparse { size, indices, values } if shift.is_none() => {
-                let values: Vec<f64> = indices.iter().zip(values).map(|(i, v)| v * scale[*i as usize]).collect();
-                builder.append_sparse(size, indices, &values);
-            }
-            vector => {
-                let dense = vector.to_vector().to_dense();
-                let values: Vec<f64> = dense.iter().enumerate().map(|(i, v)| (v - shift_at(i)) * scale[i]).collect();
-                builder.append_dense(&values);
-            }
-        }
-    }
-    Ok(builder.finish())
-}
-
-fn check_size(found: usize, expected: usize) -> Result<()> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(Error::InvalidRow { message: format!("expected a vector of size {expected}, found one of size {found}") }),
+        vectors::save(&[("std", &self.fitted.std), ("mean", &self.fitted.mean)])
     }
 }

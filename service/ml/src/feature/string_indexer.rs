@@ -106,7 +106,7 @@ fn ordered(counts: Counts, order: &str) -> Vec<String> {
 }
 
 /// A string or number column as Spark's strings.
-fn texts(column: &ArrayRef) -> std::result::Result<StringArray, arrow::error::ArrowError> {
+pub(super) fn texts(column: &ArrayRef) -> std::result::Result<StringArray, arrow::error::ArrowError> {
     let of_doubles = |doubles: &Float64Array| doubles.iter().map(|v| v.map(java_double)).collect();
     match column.data_type() {
         DataType::Float64 => Ok(of_doubles(column.as_primitive::<Float64Type>())),
@@ -124,7 +124,12 @@ fn check_input(schema: &Schema, name: &str) -> Result<()> {
     let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     match is_text || field.data_type().is_numeric() || field.data_type() == &DataType::Null {
         true => Ok(()),
-        false => Err(column::wrong_type(name, "string or numeric", field)),
+        false => {
+            let found = column::spark_class(field);
+            let message =
+                format!("requirement failed: The input column {name} must be either string type or numeric type, but got {found}.");
+            Err(Error::InvalidData { class: String::new(), message })
+        }
     }
 }
 

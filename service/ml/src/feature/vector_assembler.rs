@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float64Type, Schema};
+use udt::vector::is_smaller_sparse;
 use udt::{VectorArray, VectorBuilder};
 
 use crate::evaluation::column;
@@ -35,7 +36,7 @@ struct VectorAssembler;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Invalid {
     Error,
-    /// The row was filtered out before; what is left of invalid values sits inside vectors, and is an error.
+    /// The row was filtered out before.
     Skip,
     Keep,
 }
@@ -60,7 +61,7 @@ impl Transformer for VectorAssembler {
                  metadata for columns: [{}].",
                 inputs[unknown]
             );
-            return Err(Error::InvalidData { class: "ILLEGAL_ARGUMENT".into(), message });
+            return Err(Error::InvalidData { class: String::new(), message });
         }
         let mut steps = Vec::new();
         if invalid == Invalid::Skip {
@@ -83,7 +84,8 @@ fn input_field<'a>(schema: &'a Schema, name: &str) -> Result<&'a Field> {
     if is_number || udt::field::is_vector(field) {
         return Ok(field);
     }
-    Err(column::wrong_type(name, "numeric, boolean or vector", field))
+    let message = format!("Data type {} of column {name} is not supported.", column::simple_type(field));
+    Err(Error::InvalidData { class: String::new(), message })
 }
 
 /// How many elements a column gives, if its schema tells.
@@ -134,6 +136,13 @@ enum Input {
     Vectors(VectorArray),
 }
 
+impl Input {
+    /// Whether a number is NaN. Spark lets NaN inside vectors pass.
+    fn has_nan(&self) -> bool {
+        matches!(self, Input::Numbers(numbers) if numbers.values().iter().any(|value| value.is_nan()))
+    }
+}
+
 fn assemble(columns: &[ArrayRef], num_rows: usize, widths: &[Option<usize>], invalid: Invalid) -> Result<ArrayRef> {
     let inputs = columns.iter().map(input).collect::<Result<Vec<Input>>>()?;
     match dense_rows(&inputs, num_rows, invalid)? {
@@ -167,7 +176,7 @@ fn dense_rows(inputs: &[Input], num_rows: usize, invalid: Invalid) -> Result<Opt
     if width == 0 || num_rows == 0 {
         return Ok(None);
     }
-    if invalid != Invalid::Keep && parts.iter().any(|(_, values)| values.iter().any(|value| value.is_nan())) {
+    if invalid != Invalid::Keep && inputs.iter().any(Input::has_nan) {
         return Err(invalid_value("NaN"));
     }
     let mut values = vec![0.0; num_rows * width];
@@ -187,7 +196,7 @@ fn dense_rows(inputs: &[Input], num_rows: usize, invalid: Invalid) -> Result<Opt
         }
         is_dense &= values[first * width..last * width].chunks_exact(width).all(|row| {
             let num_nonzeros = row.iter().filter(|value| **value != 0.0).count();
-            1.5 * (num_nonzeros as f64 + 1.0) >= width as f64
+            !is_smaller_sparse(num_nonzeros, width)
         });
         if !is_dense {
             return Ok(None);
@@ -214,6 +223,9 @@ fn rows(inputs: &[Input], num_rows: usize, widths: &[Option<usize>], invalid: In
             };
             size += match input {
                 Input::Numbers(numbers) if numbers.is_valid(row) => {
+                    if invalid != Invalid::Keep && numbers.value(row).is_nan() {
+                        return Err(invalid_value("NaN"));
+                    }
                     push(0, numbers.value(row));
                     1
                 }
@@ -230,10 +242,7 @@ fn rows(inputs: &[Input], num_rows: usize, widths: &[Option<usize>], invalid: In
                 _ => return Err(invalid_value("null")),
             };
         }
-        if invalid != Invalid::Keep && values.iter().any(|value| value.is_nan()) {
-            return Err(invalid_value("NaN"));
-        }
-        if 1.5 * (values.len() as f64 + 1.0) < size as f64 {
+        if is_smaller_sparse(values.len(), size) {
             builder.append_sparse(size, &indices, &values);
         } else {
             dense.clear();
@@ -249,7 +258,7 @@ fn invalid_value(what: &str) -> Error {
     let plural = if what == "null" { "nulls" } else { "NaNs" };
     Error::InvalidRow {
         message: format!(
-            "Encountered {what} while assembling a row with handleInvalid = \"error\". Consider removing {plural} from \
+            "Encountered {what} while assembling a row with handleInvalid = \"error\". Consider\nremoving {plural} from \
              dataset or using handleInvalid = \"keep\" or \"skip\"."
         ),
     }

@@ -3,6 +3,8 @@
 //! Rows are never scaled or copied: their scale goes into the coefficients on the way in and into the gradient on the way
 //! out. An evaluation is one sweep over a rank's rows and one all-reduce of the sums.
 
+use std::cell::Cell;
+
 use collective::{Group, ReduceOp};
 use train::batch::Batch;
 use train::loss::{RowLoss, Softmax};
@@ -15,6 +17,11 @@ use train::{Error, Progress, Result, Step};
 pub struct Standardized<'a> {
     group: &'a Group,
     batches: &'a [Batch],
+    num_rows: u64,
+    /// How many rows the sweeps so far have used.
+    rows_used: Cell<u64>,
+    /// Whether this rank's own part of the last evaluation was a number.
+    is_own_finite: Cell<bool>,
     weight_sum: f64,
     pub std: Vec<f64>,
     pub inverse_std: Vec<f64>,
@@ -36,7 +43,37 @@ impl<'a> Standardized<'a> {
         let (mean, std) = (moments.mean(), moments.standard_deviation());
         let inverse_std: Vec<f64> = std.iter().map(|std| if *std != 0.0 { 1.0 / std } else { 0.0 }).collect();
         let scaled_mean = mean.iter().zip(&inverse_std).map(|(mean, inverse)| mean * inverse).collect();
-        Standardized { group, batches, weight_sum: moments.weight_sum, std, inverse_std, mean, scaled_mean }
+        let num_rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        Standardized {
+            group,
+            batches,
+            num_rows,
+            rows_used: Cell::new(0),
+            is_own_finite: Cell::new(true),
+            weight_sum: moments.weight_sum,
+            std,
+            inverse_std,
+            mean,
+            scaled_mean,
+        }
+    }
+
+    /// Rows of this rank that evaluations have used so far, each as often as it was.
+    pub fn rows_used(&self) -> u64 {
+        self.rows_used.get()
+    }
+
+    /// Adds to the error of a loss that is no number which ranks it came from. Every rank must call it with the outcome
+    /// of the same minimization.
+    pub fn find_culprits(&self, error: Error) -> Error {
+        let Error::LossNotFinite { step, loss, .. } = error else { return error };
+        match self.group.all_gather(&[u8::from(self.is_own_finite.get())]) {
+            Ok(finite) => {
+                let ranks = finite.iter().enumerate().filter(|(_, is_finite)| **is_finite == 0).map(|(rank, _)| rank);
+                Error::LossNotFinite { step, loss, ranks: ranks.collect() }
+            }
+            Err(error) => error.into(),
+        }
     }
 
     /// The loss at margins `offset + x . coefficients`.
@@ -60,6 +97,8 @@ impl<'a> Standardized<'a> {
 
     fn reduce(&self, sums: Vec<f64>, gradient: Vec<f64>) -> Result<Means> {
         let num_sums = sums.len();
+        self.rows_used.set(self.rows_used.get() + self.num_rows);
+        self.is_own_finite.set(sums.iter().chain(&gradient).all(|value| value.is_finite()));
         let mut packed = sums;
         packed.extend(gradient);
         self.group.all_reduce(&mut packed, ReduceOp::Sum)?;
@@ -126,14 +165,14 @@ pub fn l1_weights(
 ///
 /// # Errors
 /// [`Error::Cancelled`]
-pub fn observe(progress: &dyn Progress, iteration: &Iteration<'_>, max_iterations: usize, num_rows: u64) -> Result<()> {
+pub fn observe(progress: &dyn Progress, iteration: &Iteration<'_>, max_iterations: usize, rows_used: u64) -> Result<()> {
     if let Some(reason) = progress.cancelled() {
         return Err(Error::Cancelled { reason });
     }
     progress.report(Step {
         step: iteration.iteration as u64,
         steps_max: max_iterations as u64,
-        rows: num_rows,
+        rows: rows_used,
         loss: Some(iteration.value),
         metrics: Vec::new(),
     });

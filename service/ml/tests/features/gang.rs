@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use collective::{Group, Listener, Membership, Options};
+use train::checkpoint::Never;
 use train::progress::Silent;
 use train::{Partition, RankContext, RankProgram};
 
@@ -32,7 +33,7 @@ pub fn run(program: &RankProgram, spec: &[u8], schema: &SchemaRef, parts: Vec<Ve
             scope.spawn(move || {
                 let mut record_batches = batches.into_iter().map(Ok);
                 let partition = Partition { schema, record_batches: &mut record_batches };
-                (program.run)(spec, &mut RankContext { group: &group, partition, progress: &Silent })
+                (program.run)(spec, &mut RankContext { group: &group, partition, progress: &Silent, checkpoints: &Never })
             })
         };
         let ranks: Vec<_> = groups(parts.len()).into_iter().zip(parts).map(rank).collect();

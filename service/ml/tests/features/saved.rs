@@ -38,12 +38,3 @@ pub fn save_and_load(model: &Arc<dyn Model>) -> Result<Arc<dyn Model>> {
     write(&store, &prefix, model)?;
     read(&store, &prefix)
 }
-
-/// Writes a model into a folder of this machine, for Spark to read.
-///
-/// # Errors
-/// What cannot be written.
-pub fn save(model: &Arc<dyn Model>, root: &Path, name: &str) -> Result<()> {
-    std::fs::create_dir_all(root).unwrap();
-    write(&LocalFileSystem::new_with_prefix(root).unwrap(), &name.into(), model)
-}

@@ -145,7 +145,7 @@ pub fn is_close(found: &Json, expected: &Json) -> bool {
     match (found, expected) {
         (Json::Number(a), Json::Number(b)) => {
             let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
-            a == b || (a - b).abs() <= 1e-12 * a.abs().max(b.abs()).max(1e-3)
+            a == b || (a - b).abs() <= 1e-12 * a.abs().max(b.abs()).max(1.0)
         }
         (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_close(a, b)),
         (Json::Object(a), Json::Object(b)) => {

@@ -12,6 +12,7 @@ use ml::{
     Argument, Attribute, Kind, Model, Operator, ParamType, Params, Summary, SummaryAttribute, TransformStep, Value,
 };
 use serde_json::Value as Json;
+use train::checkpoint::Never;
 use train::progress::Silent;
 use train::{Partition, RankContext};
 use udt::{Matrix, Vector};
@@ -121,7 +122,7 @@ pub fn fit_batches(
                     let project = |batch: RecordBatch| -> train::Result<RecordBatch> { Ok(batch.project(&columns)?) };
                     let mut batches = batches.into_iter().map(project);
                     let partition = Partition { schema, record_batches: &mut batches };
-                    (program.run)(&plan.spec, &mut RankContext { group: &group, partition, progress: &Silent })
+                    (program.run)(&plan.spec, &mut RankContext { group: &group, partition, progress: &Silent, checkpoints: &Never })
                 })
             })
             .collect();

@@ -40,6 +40,15 @@ impl ValueWindow {
         ValueWindow(VecDeque::from([f64::INFINITY]))
     }
 
+    /// The window that holds these.
+    pub(super) fn of(values: &[f64]) -> ValueWindow {
+        ValueWindow(values.iter().copied().collect())
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().copied()
+    }
+
     pub(super) fn push(&mut self, value: f64) {
         self.0.push_back(value);
         while self.0.len() > VALUES_REMEMBERED {

@@ -21,6 +21,15 @@ impl Curvature {
         self.steps.clear();
     }
 
+    /// What it was learned from, oldest first.
+    pub(super) fn pairs(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
+        self.steps.iter().rev().cloned().collect()
+    }
+
+    pub(super) fn restore(&mut self, pairs: &[(Vec<f64>, Vec<f64>)]) {
+        self.steps = pairs.iter().rev().take(self.memory).cloned().collect();
+    }
+
     pub(super) fn learn(&mut self, new: &State, old: &State) {
         self.steps.push_front((difference(&new.point, &old.point), difference(&new.gradient, &old.gradient)));
         self.steps.truncate(self.memory);

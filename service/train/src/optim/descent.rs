@@ -1,16 +1,40 @@
 //! The loop that all minimizers share: a direction, a step along it, and whether to go on.
 
 use super::convergence::{Options, Standing, Stop, ValueWindow};
+use super::snapshot::{Snapshot, Start};
 use super::{Evaluate, Observe};
 use crate::{Error, Result};
 
 /// An accepted iterate, as it is shown to an observer.
-#[derive(Debug)]
 pub struct Iteration<'a> {
     pub iteration: usize,
     pub point: &'a [f64],
     /// The objective with the penalty of the minimizer (L1), if it has one.
     pub value: f64,
+    /// Why the minimization ends here, if it does.
+    pub stop: Option<Stop>,
+    descent: &'a Descent,
+    method: &'a dyn Method,
+}
+
+impl Iteration<'_> {
+    /// Everything that the iterations to come depend on.
+    pub fn snapshot(&self) -> Snapshot {
+        let descent = self.descent;
+        Snapshot {
+            method: self.method.name().into(),
+            iteration: descent.state.iteration as u64,
+            point: descent.state.point.clone(),
+            value: descent.state.value,
+            gradient: descent.state.gradient.clone(),
+            initial_value: descent.initial_value,
+            window: descent.window.values().collect(),
+            history: descent.history.clone(),
+            search_failed: descent.search_failed,
+            failed_once: descent.failed_once,
+            pairs: self.method.pairs(),
+        }
+    }
 }
 
 /// Where a minimization ended.
@@ -73,6 +97,12 @@ pub(super) struct State {
 
 /// What differs between the minimizers.
 pub(super) trait Method {
+    /// Which one it is, in snapshots.
+    fn name(&self) -> &'static str;
+    /// The steps that the curvature is estimated from, with the change of the gradient over each, oldest first.
+    fn pairs(&self) -> Vec<(Vec<f64>, Vec<f64>)>;
+    /// Takes the curvature to where it was when it had these pairs.
+    fn restore(&mut self, pairs: &[(Vec<f64>, Vec<f64>)]);
     /// Forgets the curvature.
     fn reset(&mut self);
     fn direction(&self, state: &State) -> StepResult<Vec<f64>>;
@@ -89,54 +119,121 @@ pub(super) trait Method {
     }
 }
 
+/// A minimization between two steps.
+struct Descent {
+    state: State,
+    initial_value: f64,
+    window: ValueWindow,
+    history: Vec<f64>,
+    search_failed: bool,
+    failed_once: bool,
+}
+
 /// Runs the method until a stopping rule holds.
 ///
 /// # Errors
-/// What the objective or the observer returns, and [`Error::LossNotFinite`] for an iterate whose objective is no number.
+/// What the objective or the observer returns; [`Error::LossNotFinite`] for an iterate whose objective is no number;
+/// [`Error::SnapshotMismatch`].
 pub(super) fn descend(
     method: &mut dyn Method,
     options: &Options,
-    initial: &[f64],
+    start: &Start<'_>,
     evaluate: &mut Evaluate<'_>,
     observe: &mut Observe<'_>,
 ) -> Result<Minimum> {
     let mut objective = Cached { evaluate, last: None };
-    let mut state = state_at(method, initial.to_vec(), 0, &mut objective)?;
-    let initial_value = state.adjusted_value;
-    let mut window = ValueWindow::new();
-    let mut history = Vec::new();
-    let mut search_failed = false;
-    let mut failed_once = false;
+    let mut descent = match start {
+        Start::At(point) => Descent::at(method, point, &mut objective)?,
+        Start::From(snapshot) => Descent::resumed(method, snapshot, &mut objective)?,
+    };
+    // an iterate is seen by the run that came to it
+    let mut is_seen = matches!(start, Start::From(_));
     loop {
-        if !state.adjusted_value.is_finite() {
-            return Err(Error::LossNotFinite { step: state.iteration as u64, loss: state.adjusted_value });
+        if !is_seen {
+            descent.history.push(descent.state.adjusted_value);
         }
-        history.push(state.adjusted_value);
-        observe(&Iteration { iteration: state.iteration, point: &state.point, value: state.adjusted_value })?;
-        let standing = Standing {
-            iteration: state.iteration,
-            value: state.adjusted_value,
-            gradient: &state.adjusted_gradient,
-            initial_value,
-            window: &window,
-            search_failed,
-        };
-        if let Some(stop) = method.decide_stop(&state).or_else(|| options.decide_stop(&standing)) {
-            return Ok(Minimum { point: state.point, history, stop });
+        let stop = descent.decide_stop(method, options);
+        if !is_seen {
+            let iteration = Iteration {
+                iteration: descent.state.iteration,
+                point: &descent.state.point,
+                value: descent.state.adjusted_value,
+                stop,
+                descent: &descent,
+                method,
+            };
+            observe(&iteration)?;
         }
-        match take_step(method, &state, &mut objective) {
-            Ok(next) => {
-                window.push(next.adjusted_value);
-                state = next;
-                failed_once = false;
-            }
-            Err(StepError::Failed) if !failed_once => {
-                failed_once = true;
+        is_seen = false;
+        if let Some(stop) = stop {
+            return Ok(Minimum { point: descent.state.point, history: descent.history, stop });
+        }
+        match take_step(method, &descent.state, &mut objective) {
+            Ok(next) => descent.accept(next)?,
+            Err(StepError::Failed) if !descent.failed_once => {
+                descent.failed_once = true;
                 method.reset();
             }
-            Err(StepError::Failed) => search_failed = true,
+            Err(StepError::Failed) => descent.search_failed = true,
             Err(StepError::Fatal(error)) => return Err(error),
         }
+    }
+}
+
+impl Descent {
+    fn at(method: &dyn Method, point: &[f64], objective: &mut Cached<'_, '_>) -> Result<Descent> {
+        let state = state_at(method, point.to_vec(), 0, objective)?;
+        check_finite(&state)?;
+        Ok(Descent {
+            initial_value: state.adjusted_value,
+            state,
+            window: ValueWindow::new(),
+            history: Vec::new(),
+            search_failed: false,
+            failed_once: false,
+        })
+    }
+
+    /// The point was evaluated in the run before, and is not evaluated again.
+    fn resumed(method: &mut dyn Method, snapshot: &Snapshot, objective: &mut Cached<'_, '_>) -> Result<Descent> {
+        snapshot.check(method.name())?;
+        method.restore(&snapshot.pairs);
+        objective.last = Some((snapshot.point.clone(), snapshot.value, snapshot.gradient.clone()));
+        Ok(Descent {
+            state: state_at(method, snapshot.point.clone(), snapshot.iteration as usize, objective)?,
+            initial_value: snapshot.initial_value,
+            window: ValueWindow::of(&snapshot.window),
+            history: snapshot.history.clone(),
+            search_failed: snapshot.search_failed,
+            failed_once: snapshot.failed_once,
+        })
+    }
+
+    fn accept(&mut self, next: State) -> Result<()> {
+        check_finite(&next)?;
+        self.window.push(next.adjusted_value);
+        self.state = next;
+        self.failed_once = false;
+        Ok(())
+    }
+
+    fn decide_stop(&self, method: &dyn Method, options: &Options) -> Option<Stop> {
+        let standing = Standing {
+            iteration: self.state.iteration,
+            value: self.state.adjusted_value,
+            gradient: &self.state.adjusted_gradient,
+            initial_value: self.initial_value,
+            window: &self.window,
+            search_failed: self.search_failed,
+        };
+        method.decide_stop(&self.state).or_else(|| options.decide_stop(&standing))
+    }
+}
+
+fn check_finite(state: &State) -> Result<()> {
+    match state.adjusted_value.is_finite() {
+        true => Ok(()),
+        false => Err(Error::LossNotFinite { step: state.iteration as u64, loss: state.adjusted_value, ranks: Vec::new() }),
     }
 }
 

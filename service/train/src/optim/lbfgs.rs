@@ -3,7 +3,7 @@
 use super::curvature::Curvature;
 use super::descent::{Cached, Method, Minimum, State, StepError, StepResult, descend};
 use super::wolfe::{Limits, search};
-use super::{Evaluate, Observe, Options, dot, norm};
+use super::{Evaluate, Observe, Options, Start, dot, norm};
 use crate::Result;
 
 const LIMITS: Limits = Limits { max_trials: 10, max_zooms: 10, size_max: f64::INFINITY };
@@ -13,15 +13,15 @@ const PROGRESS_MIN: f64 = 1e-10;
 /// Minimizes a smooth objective.
 ///
 /// # Errors
-/// What `evaluate` or `observe` return; [`crate::Error::LossNotFinite`].
+/// What `evaluate` or `observe` return; [`crate::Error::SnapshotMismatch`]; [`crate::Error::LossNotFinite`].
 pub fn lbfgs(
     options: &Options,
-    initial: &[f64],
+    start: &Start<'_>,
     evaluate: &mut Evaluate<'_>,
     observe: &mut Observe<'_>,
 ) -> Result<Minimum> {
     let mut method = Lbfgs { curvature: Curvature::new(options.memory) };
-    descend(&mut method, options, initial, evaluate, observe)
+    descend(&mut method, options, start, evaluate, observe)
 }
 
 struct Lbfgs {
@@ -29,6 +29,18 @@ struct Lbfgs {
 }
 
 impl Method for Lbfgs {
+    fn name(&self) -> &'static str {
+        "lbfgs"
+    }
+
+    fn pairs(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
+        self.curvature.pairs()
+    }
+
+    fn restore(&mut self, pairs: &[(Vec<f64>, Vec<f64>)]) {
+        self.curvature.restore(pairs);
+    }
+
     fn reset(&mut self) {
         self.curvature.reset();
     }

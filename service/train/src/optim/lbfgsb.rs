@@ -5,7 +5,7 @@ use super::convergence::Stop;
 use super::descent::{Cached, Method, Minimum, State, StepError, StepResult, descend};
 use super::lu::Lu;
 use super::wolfe::{Limits, search};
-use super::{Evaluate, Observe, Options, add_scaled, difference, dot, norm};
+use super::{Evaluate, Observe, Options, Start, add_scaled, difference, dot, norm};
 use crate::{Error, Result};
 
 const MAX_TRIALS: usize = 64;
@@ -18,16 +18,18 @@ const PROJECTED_GRADIENT_MIN: f64 = 1e-5;
 /// Minimizes a smooth objective with `lower <= x <= upper`. Bounds may be infinite; `initial` must lie within.
 ///
 /// # Errors
-/// What `evaluate` or `observe` return; [`Error::LossNotFinite`]; [`Error::Bug`] for an infeasible start.
+/// What `evaluate` or `observe` return; [`Error::SnapshotMismatch`]; [`Error::LossNotFinite`]; [`Error::Bug`] for an
+/// infeasible start.
 pub fn lbfgsb(
     options: &Options,
     lower: &[f64],
     upper: &[f64],
-    initial: &[f64],
+    start: &Start<'_>,
     evaluate: &mut Evaluate<'_>,
     observe: &mut Observe<'_>,
 ) -> Result<Minimum> {
     let bounds = lower.iter().zip(upper);
+    let initial = start.point();
     if !initial.iter().zip(bounds).all(|(x, (low, high))| low <= x && x <= high) {
         return Err(Error::Bug {
             invariant: "the first point of a bounded minimization lies within its bounds".into(),
@@ -35,7 +37,7 @@ pub fn lbfgsb(
     }
     let model = QuadraticModel::new(initial.len(), options.memory);
     let mut method = Lbfgsb { lower, upper, model };
-    descend(&mut method, options, initial, evaluate, observe)
+    descend(&mut method, options, start, evaluate, observe)
 }
 
 /// The quadratic model `B = theta I - W M W^T` (3.2), from the last steps and gradient changes.
@@ -79,11 +81,16 @@ impl QuadraticModel {
             self.steps.remove(0);
             self.changes.remove(0);
         }
-        self.theta = dot(&change, &change) / curvature;
         self.steps.push(step);
         self.changes.push(change);
-        let pairs = self.steps.len();
-        self.width = 2 * pairs;
+        self.settle()
+    }
+
+    /// Makes theta, W and M what the pairs make them.
+    fn settle(&mut self) -> StepResult<()> {
+        let (Some(step), Some(change)) = (self.steps.last(), self.changes.last()) else { return Ok(()) };
+        self.theta = dot(change, change) / dot(step, change);
+        self.width = 2 * self.steps.len();
         self.m = self.middle_matrix().ok_or(StepError::Failed)?;
         self.w.clear();
         for i in 0..self.num_parameters {
@@ -232,6 +239,21 @@ impl Lbfgsb<'_> {
 }
 
 impl Method for Lbfgsb<'_> {
+    fn name(&self) -> &'static str {
+        "lbfgsb"
+    }
+
+    fn pairs(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
+        self.model.steps.iter().cloned().zip(self.model.changes.iter().cloned()).collect()
+    }
+
+    fn restore(&mut self, pairs: &[(Vec<f64>, Vec<f64>)]) {
+        self.reset();
+        (self.model.steps, self.model.changes) = pairs.iter().cloned().unzip();
+        // fails only where it had failed when the pairs were learned, after which a minimization ends
+        let _ = self.model.settle();
+    }
+
     fn reset(&mut self) {
         self.model = QuadraticModel::new(self.model.num_parameters, self.model.memory);
     }

@@ -3,22 +3,22 @@
 use super::backtracking::search;
 use super::curvature::Curvature;
 use super::descent::{Cached, Method, Minimum, State, StepResult, descend};
-use super::{Evaluate, Observe, Options, dot, norm};
+use super::{Evaluate, Observe, Options, Start, dot, norm};
 use crate::Result;
 
 /// Minimizes a smooth objective plus `sum_i l1_i |x_i|`. `l1` has a weight (not negative) for every parameter.
 ///
 /// # Errors
-/// What `evaluate` or `observe` return; [`crate::Error::LossNotFinite`].
+/// What `evaluate` or `observe` return; [`crate::Error::SnapshotMismatch`]; [`crate::Error::LossNotFinite`].
 pub fn owlqn(
     options: &Options,
     l1: &[f64],
-    initial: &[f64],
+    start: &Start<'_>,
     evaluate: &mut Evaluate<'_>,
     observe: &mut Observe<'_>,
 ) -> Result<Minimum> {
     let mut method = Owlqn { curvature: Curvature::new(options.memory), l1 };
-    descend(&mut method, options, initial, evaluate, observe)
+    descend(&mut method, options, start, evaluate, observe)
 }
 
 struct Owlqn<'a> {
@@ -38,6 +38,18 @@ fn sign(value: f64) -> f64 {
 }
 
 impl Method for Owlqn<'_> {
+    fn name(&self) -> &'static str {
+        "owlqn"
+    }
+
+    fn pairs(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
+        self.curvature.pairs()
+    }
+
+    fn restore(&mut self, pairs: &[(Vec<f64>, Vec<f64>)]) {
+        self.curvature.restore(pairs);
+    }
+
     fn reset(&mut self) {
         self.curvature.reset();
     }

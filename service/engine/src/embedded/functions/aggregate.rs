@@ -3,6 +3,7 @@
 mod best;
 mod gather;
 mod moments;
+mod sum;
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use datafusion::logical_expr::{AggregateUDF, Case, Cast, Expr, Operator, binary_
 
 use super::{Call, Function, function};
 use crate::embedded::expression::Typed;
-use crate::embedded::expression::coercion::{is_decimal, is_integral, is_numeric};
+use crate::embedded::expression::coercion::{is_integral, is_numeric};
 use crate::embedded::expression::extract::struct_where;
 use crate::embedded::expression::order::canonical_float;
 use crate::{Error, Result};
@@ -23,8 +24,8 @@ pub const FUNCTIONS: &[Function] = &[
     function("count", 1, usize::MAX, count),
     function("count_if", 1, 1, count_if),
     function("approx_count_distinct", 1, 2, approx_count_distinct),
-    function("sum", 1, 1, sum),
-    function("try_sum", 1, 1, sum),
+    function("sum", 1, 1, sum::sum),
+    function("try_sum", 1, 1, sum::try_sum),
     function("avg", 1, 1, avg),
     function("mean", 1, 1, avg),
     function("try_avg", 1, 1, avg),
@@ -173,25 +174,6 @@ fn approx_count_distinct(mut call: Call<'_>) -> Result<Typed> {
     }
     let expr = aggregate(df::approx_distinct::approx_distinct_udaf(), vec![value], false, vec![], None);
     Ok(Typed::new(cast(expr, DataType::Int64), DataType::Int64, false))
-}
-
-fn sum(mut call: Call<'_>) -> Result<Typed> {
-    let [value] = call.take()?;
-    let value = match value.data_type().clone() {
-        data_type if is_integral(&data_type) => call.cast(value, &DataType::Int64)?,
-        data_type if is_decimal(&data_type) => value,
-        DataType::Duration(_) => return Err(Error::Unsupported { feature: "sum of intervals".into() }),
-        data_type if is_numeric(&data_type) || matches!(data_type, DataType::Utf8 | DataType::Null) => {
-            call.cast(value, &DataType::Float64)?
-        }
-        _ => return Err(call.unexpected(&value, "NUMERIC")),
-    };
-    let data_type = match value.data_type() {
-        DataType::Decimal128(precision, scale) => DataType::Decimal128((precision + 10).min(38), *scale),
-        data_type => data_type.clone(),
-    };
-    let expr = aggregate(df::sum::sum_udaf(), vec![value], call.is_distinct, vec![], None);
-    Ok(Typed::new(expr, data_type, true))
 }
 
 fn avg(mut call: Call<'_>) -> Result<Typed> {

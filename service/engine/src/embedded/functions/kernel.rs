@@ -47,8 +47,10 @@ impl Kernel {
     ) -> Typed {
         let field = self.output.clone();
         let volatility = if self.volatile { Volatility::Volatile } else { Volatility::Immutable };
-        let function =
-            KernelFunction { signature: Signature::variadic_any(volatility), kernel: self, body: Arc::new(body) };
+        // DataFusion takes "any arguments" for at least one.
+        let signature =
+            if arguments.is_empty() { Signature::nullary(volatility) } else { Signature::variadic_any(volatility) };
+        let function = KernelFunction { signature, kernel: self, body: Arc::new(body) };
         let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
         let call = ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), arguments);
         Typed { expr: Expr::ScalarFunction(call), field }

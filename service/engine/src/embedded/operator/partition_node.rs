@@ -21,6 +21,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 use super::cache::CacheNode;
+use super::fence::FenceNode;
 use super::partition_exec::{PartitionExec, PhysicalOperation};
 
 /// What is done to the partitions of the input. Bounds and means are bits, so that nodes can be compared and hashed.
@@ -187,6 +188,9 @@ impl ExtensionPlanner for PartitionPlanner {
         session: &dyn PlanningSession,
         planning_context: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        if let (true, [input]) = (node.as_any().is::<FenceNode>(), physical_inputs) {
+            return Ok(Some(Arc::clone(input)));
+        }
         if let (Some(node), [input]) = (node.as_any().downcast_ref::<CacheNode>(), physical_inputs) {
             return Ok(Some(node.exec(Arc::clone(input))));
         }

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableScanBuilder};
 use super::Resolution;
 use crate::{Conf, Error, Result};
 use crate::embedded::expression::Resolved;
+use crate::embedded::operator::FenceNode;
 use crate::embedded::{Column, Frame, ResolveContext};
 
 impl Resolution<'_> {
@@ -98,6 +99,7 @@ pub fn project(input: LogicalPlan, exprs: Vec<Expr>) -> Result<LogicalPlan> {
         let projection = Projection::try_new(merged, Arc::clone(&below.input))?;
         return Ok(LogicalPlan::Projection(projection));
     }
+    let input = FenceNode::after_chain(input);
     Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?))
 }
 

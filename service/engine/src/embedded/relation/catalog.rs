@@ -9,7 +9,7 @@ use super::{Resolution, missing};
 use crate::embedded::Frame;
 use crate::embedded::expression::parse_name;
 use crate::embedded::functions;
-use crate::embedded::session::{CATALOG, DEFAULT_DATABASE};
+use crate::embedded::session::CATALOG;
 use crate::{Error, Result, data_type};
 
 impl Resolution<'_> {
@@ -33,7 +33,7 @@ impl Resolution<'_> {
                 self.answer([("name", texts(names)), ("description", Cells::Text(none))])
             }
             CatType::ListDatabases(list) => {
-                self.databases(matching(vec![DEFAULT_DATABASE.to_owned()], list.pattern.as_deref()))
+                self.databases(matching(session.databases()?, list.pattern.as_deref()))
             }
             CatType::GetDatabase(get) if session.has_database(&get.db_name) => self.databases(vec![get.db_name.clone()]),
             CatType::GetDatabase(get) => Err(Error::SchemaNotFound { name: get.db_name.clone() }),
@@ -72,6 +72,9 @@ impl Resolution<'_> {
             CatType::DropTempView(drop) => self.flag_value(session.drop_view(&drop.view_name, false)),
             CatType::DropGlobalTempView(drop) => self.flag_value(session.drop_view(&drop.view_name, true)),
             CatType::IsCached(cached) => {
+                if self.place(&parse_name(&cached.table_name)?)?.is_none() {
+                    return Err(Error::TableOrViewNotFound { name: cached.table_name.clone() });
+                }
                 let level = session.storage_level(&named_table(&cached.table_name));
                 self.flag_value(level.use_memory || level.use_disk)
             }
@@ -88,6 +91,9 @@ impl Resolution<'_> {
                 self.nothing()
             }
             CatType::UncacheTable(uncache) => {
+                if self.place(&parse_name(&uncache.table_name)?)?.is_none() {
+                    return Err(Error::TableOrViewNotFound { name: uncache.table_name.clone() });
+                }
                 session.unpersist(&named_table(&uncache.table_name));
                 self.nothing()
             }

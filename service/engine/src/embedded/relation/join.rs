@@ -37,7 +37,13 @@ impl Resolution<'_> {
             return self.join_using(left, right, join_type, &message.using_columns);
         }
         let condition = match &message.join_condition {
-            None => None,
+            None => {
+                let is_cross = message.join_type() == SparkJoinType::Cross;
+                if !is_cross && self.context.conf.get("spark.sql.crossJoin.enabled").as_deref() == Some("false") {
+                    return Err(Error::Unsupported { feature: "a join without a condition while spark.sql.crossJoin.enabled is false".into() });
+                }
+                None
+            }
             Some(condition) => {
                 let both = both(&left, &right);
                 let resolved = self.expression(condition, &both, outer).await?;

@@ -1,6 +1,8 @@
 //! Writing: to files, and to tables of the warehouse.
 
 use spark_connect_proto as proto;
+use spark_connect_proto::expression::ExprType;
+use spark_connect_proto::expression::literal::LiteralType;
 use spark_connect_proto::write_operation::SaveMode as SparkSaveMode;
 use spark_connect_proto::write_operation::SaveType;
 use spark_connect_proto::write_operation::save_table::TableSaveMethod;
@@ -59,12 +61,67 @@ impl Session {
         }
     }
 
-    /// Runs `df.writeTo`.
+    /// Runs `df.writeTo`. Its tables are those that `saveAsTable` makes.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: the catalog has no tables of version 2.
-    pub async fn write_v2(&self, operation: &proto::WriteOperationV2, _: &dyn Extensions) -> Result<()> {
-        Err(Error::Unsupported { feature: format!("writeTo for table {}", operation.table_name) })
+    /// [`Error::TableOrViewAlreadyExists`] and [`Error::TableOrViewNotFound`] by the mode, [`Error::Unsupported`] for
+    /// overwriting what a condition says, for transforms as partitions and for clusters.
+    pub async fn write_v2(&self, operation: &proto::WriteOperationV2, extensions: &dyn Extensions) -> Result<()> {
+        use proto::write_operation_v2::Mode;
+        if !operation.clustering_columns.is_empty() {
+            return Err(Error::Unsupported { feature: "clustered tables".into() });
+        }
+        let parts = parse_name(&operation.table_name)?;
+        let frame = self.resolve(input(&operation.input)?, extensions).await?;
+        let exists = self.find_table(&parts)?.is_some();
+        let is_replacing = match operation.mode() {
+            Mode::Create => false,
+            Mode::CreateOrReplace => true,
+            Mode::Replace if exists => true,
+            Mode::Append | Mode::OverwritePartitions if exists => {
+                let resolution = Resolution::new(self, extensions);
+                let is_overwrite = operation.mode() == Mode::OverwritePartitions;
+                return self.insert_by_name(&parts, is_overwrite, frame, &resolution).await;
+            }
+            Mode::Append | Mode::OverwritePartitions | Mode::Replace => {
+                return Err(Error::TableOrViewNotFound { name: parts.join(".") });
+            }
+            Mode::Overwrite => {
+                let is_all = matches!(
+                    operation.overwrite_condition.as_ref().and_then(|condition| condition.expr_type.as_ref()),
+                    Some(ExprType::Literal(literal)) if literal.literal_type == Some(LiteralType::Boolean(true))
+                );
+                if !is_all {
+                    return Err(Error::Unsupported { feature: "writeTo that overwrites by a condition".into() });
+                }
+                let resolution = Resolution::new(self, extensions);
+                return self.insert_by_name(&parts, true, frame, &resolution).await;
+            }
+            Mode::Unspecified => return Err(Error::InvalidPlan { detail: "writeTo without a mode".into() }),
+        };
+        let mut partition_by = Vec::with_capacity(operation.partitioning_columns.len());
+        for column in &operation.partitioning_columns {
+            match &column.expr_type {
+                Some(ExprType::UnresolvedAttribute(column)) => partition_by.push(column.unparsed_identifier.clone()),
+                _ => return Err(Error::Unsupported { feature: "partitions by a transform".into() }),
+            }
+        }
+        let mode = if is_replacing { SaveMode::Overwrite } else { SaveMode::ErrorIfExists };
+        let options: Options = operation.options.iter().map(|(key, value)| (key, value.clone())).collect();
+        let format = operation.provider.clone().unwrap_or_default();
+        self.save_as_table(&parts, &frame, mode, format, options, partition_by).await
+    }
+
+    /// Writes rows into a table whose columns have the names of theirs, in any order.
+    async fn insert_by_name(
+        &self,
+        name: &[String],
+        is_overwrite: bool,
+        frame: Frame,
+        resolution: &Resolution<'_>,
+    ) -> Result<()> {
+        let columns: Vec<String> = frame.visible().map(|column| column.name.clone()).collect();
+        self.insert_into(name, &columns, is_overwrite, frame, resolution).await
     }
 
     async fn write_files(

@@ -4,7 +4,7 @@ use spark_connect_proto::relation::RelType;
 use spark_connect_proto::{self as proto, Relation, StorageLevel};
 use sql::{ExplainMode, Parameters, Statement};
 
-use super::{CATALOG, DEFAULT_DATABASE, Session};
+use super::{CATALOG, Session};
 use crate::embedded::functions;
 use crate::embedded::relation::{Cells, Resolution, matching, missing, named_table, texts};
 use crate::embedded::{Extensions, Frame};
@@ -65,6 +65,13 @@ impl Session {
                     return Err(Error::TableOrViewNotFound { name: name.join(".") });
                 }
             }
+            Statement::CreateDatabase { name, if_not_exists } => self.create_database(&name, if_not_exists)?,
+            Statement::DropDatabase { name, if_exists, cascade } => self.drop_database(&name, if_exists, cascade)?,
+            // No function is a user's own.
+            Statement::DropFunction { if_exists: true, .. } => {}
+            Statement::DropFunction { name, if_exists: false } => {
+                return Err(Error::UnresolvedRoutine { name: name.join(".") });
+            }
             Statement::ShowTables { namespace, pattern } => {
                 let rows = shown(resolution.table_names(namespace.last().map(String::as_str))?, pattern);
                 return resolution.answer([
@@ -88,7 +95,7 @@ impl Session {
                 return resolution.answer([("col_name", texts(names))]);
             }
             Statement::ShowDatabases { pattern } => {
-                let names = matching(vec![DEFAULT_DATABASE.to_owned()], pattern.as_deref());
+                let names = matching(self.databases()?, pattern.as_deref());
                 return resolution.answer([("namespace", texts(names))]);
             }
             Statement::ShowFunctions { scope: _, pattern } => {

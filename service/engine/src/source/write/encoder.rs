@@ -62,7 +62,7 @@ struct CsvRules {
 
 /// How dates and times are written.
 #[derive(Debug)]
-pub(super) struct ValueRules {
+pub(in crate::source) struct ValueRules {
     zone: TimeZone,
     date: DatePattern,
     timestamp: DatePattern,
@@ -264,7 +264,7 @@ impl CsvRules {
 }
 
 impl ValueRules {
-    fn of(options: &Options, conf: &Conf) -> Result<ValueRules> {
+    pub fn of(options: &Options, conf: &Conf) -> Result<ValueRules> {
         let pattern = |key: &str, default: &str| DatePattern::parse(options.get(key).unwrap_or(default));
         let zone = match options.get("timeZone") {
             Some(name) => crate::conf::parse_time_zone(name)

@@ -23,6 +23,19 @@ pub(super) fn push_object(
     writer.object(fields, columns, row, text)
 }
 
+/// Appends one value.
+pub(in crate::source) fn push_value(
+    field: &Field,
+    column: &ArrayRef,
+    row: usize,
+    rules: &ValueRules,
+    keeps_nulls: bool,
+    conf: &Conf,
+    text: &mut String,
+) -> Result<()> {
+    JsonWriter { rules, keeps_nulls, conf }.value(field, column, row, text)
+}
+
 struct JsonWriter<'a> {
     rules: &'a ValueRules,
     keeps_nulls: bool,

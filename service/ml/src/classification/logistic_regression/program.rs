@@ -15,6 +15,7 @@ use super::bounds::Bounds;
 use crate::linear::bits;
 use crate::linear::instances::{Columns, read_instances};
 use crate::linear::objective::{L2, Standardized, dot, l1_weights, observe};
+use crate::linear::resume::Resumable;
 
 pub static PROGRAM: RankProgram = RankProgram { name: "logistic_regression", run };
 
@@ -121,7 +122,9 @@ fn fit(spec: &Spec, ctx: &mut RankContext<'_>) -> Result<Fitted> {
         histogram,
         rows: Standardized::new(ctx.group, &instances.batches, &moments),
     };
-    let minimum = trainer.minimize(ctx.progress, instances.num_rows)?;
+    let params = Spec { max_iterations: 0, tolerance: 0.0, ..spec.clone() };
+    let resumable = Resumable::find(ctx, PROGRAM.name, &params, instances.num_rows, instances.num_features)?;
+    let minimum = trainer.minimize(ctx.progress, &resumable).map_err(|error| trainer.rows.find_culprits(error))?;
     Ok(trainer.finish(minimum, num_classes))
 }
 
@@ -231,7 +234,7 @@ impl Trainer<'_> {
         (0..self.num_coefficients()).map(move |coefficient| coefficient / num_sets)
     }
 
-    fn minimize(&self, progress: &dyn Progress, num_rows: u64) -> Result<Minimum> {
+    fn minimize(&self, progress: &dyn Progress, resumable: &Resumable<'_>) -> Result<Minimum> {
         let spec = self.spec;
         let options = Options { max_iterations: spec.max_iterations, tolerance: spec.tolerance, memory: MEMORY };
         let bounds =
@@ -248,16 +251,20 @@ impl Trainer<'_> {
             l2.add(point, &mut value, &mut gradient);
             Ok((value, gradient))
         };
-        let mut seen = |iteration: &optim::Iteration<'_>| observe(progress, iteration, spec.max_iterations, num_rows);
+        let mut seen = |iteration: &optim::Iteration<'_>| {
+            resumable.keep(iteration);
+            observe(progress, iteration, spec.max_iterations, self.rows.rows_used())
+        };
+        let start = resumable.start(&initial)?;
         let mut minimum = if spec.elastic_net != 0.0 && spec.reg_param != 0.0 {
             let strength = spec.elastic_net * spec.reg_param;
             let mut l1 = l1_weights(strength, self.features(), &self.rows.std, spec.is_standardized);
             l1.resize(self.num_parameters(), 0.0);
-            optim::owlqn(&options, &l1, &initial, &mut evaluate, &mut seen)?
+            optim::owlqn(&options, &l1, &start, &mut evaluate, &mut seen)?
         } else if let Some((lower, upper)) = &bounds {
-            optim::lbfgsb(&options, lower, upper, &initial, &mut evaluate, &mut seen)?
+            optim::lbfgsb(&options, lower, upper, &start, &mut evaluate, &mut seen)?
         } else {
-            optim::lbfgs(&options, &initial, &mut evaluate, &mut seen)?
+            optim::lbfgs(&options, &start, &mut evaluate, &mut seen)?
         };
         if self.is_centered() {
             self.shift_intercepts(&mut minimum.point, -1.0);

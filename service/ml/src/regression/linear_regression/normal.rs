@@ -4,7 +4,7 @@
 use train::Result;
 use train::cholesky::Cholesky;
 use train::gram::Gram;
-use train::optim::{self, Evaluate, Observe, Options};
+use train::optim::{self, Evaluate, Observe, Options, Start};
 
 use super::program::{Fitted, MEMORY, Spec, constant_label, invalid};
 use crate::linear::objective::{dot, l1_weights};
@@ -156,11 +156,11 @@ impl System {
         };
         let options = Options { max_iterations: spec.max_iterations, tolerance: spec.tolerance, memory: MEMORY };
         let mut minimum = if l1 == 0.0 {
-            optim::lbfgs(&options, &initial, evaluate, observe)?
+            optim::lbfgs(&options, &Start::At(&initial), evaluate, observe)?
         } else {
             let mut weights = l1_weights(l1, 0..k, &self.a_std, spec.is_standardized);
             weights.resize(right.len(), 0.0);
-            optim::owlqn(&options, &weights, &initial, evaluate, observe)?
+            optim::owlqn(&options, &weights, &Start::At(&initial), evaluate, observe)?
         };
         self.settle_intercept(&mut minimum.point);
         Ok((minimum.point, minimum.history))

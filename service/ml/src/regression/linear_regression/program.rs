@@ -12,6 +12,7 @@ use super::normal;
 use crate::linear::bits;
 use crate::linear::instances::{Columns, Instances, read_instances};
 use crate::linear::objective::{L2, Standardized, dot, l1_weights, observe};
+use crate::linear::resume::Resumable;
 
 pub static PROGRAM: RankProgram = RankProgram { name: "linear_regression", run };
 
@@ -111,7 +112,9 @@ fn fit(spec: &Spec, ctx: &mut RankContext<'_>) -> Result<Fitted> {
         label_mean: mean,
         label_std: if std > 0.0 { std } else { mean.abs() },
     };
-    let minimum = trainer.minimize(ctx.progress, instances.num_rows)?;
+    let params = Spec { max_iterations: 0, tolerance: 0.0, ..spec.clone() };
+    let resumable = Resumable::find(ctx, PROGRAM.name, &params, instances.num_rows, instances.num_features)?;
+    let minimum = trainer.minimize(ctx.progress, &resumable).map_err(|error| trainer.rows.find_culprits(error))?;
     Ok(trainer.finish(minimum))
 }
 
@@ -158,7 +161,7 @@ impl Trainer<'_> {
         self.rows.std.len()
     }
 
-    fn minimize(&self, progress: &dyn Progress, num_rows: u64) -> Result<Minimum> {
+    fn minimize(&self, progress: &dyn Progress, resumable: &Resumable<'_>) -> Result<Minimum> {
         let spec = self.spec;
         let options = Options { max_iterations: spec.max_iterations, tolerance: spec.tolerance, memory: MEMORY };
         let reg_param = match spec.loss {
@@ -175,14 +178,18 @@ impl Trainer<'_> {
             l2.add(point, &mut value, &mut gradient);
             Ok((value, gradient))
         };
-        let mut seen = |iteration: &optim::Iteration<'_>| observe(progress, iteration, spec.max_iterations, num_rows);
+        let mut seen = |iteration: &optim::Iteration<'_>| {
+            resumable.keep(iteration);
+            observe(progress, iteration, spec.max_iterations, self.rows.rows_used())
+        };
+        let zeros = vec![0.0; self.num_features()];
         match spec.loss {
             Loss::SquaredError if spec.elastic_net == 0.0 || reg_param == 0.0 => {
-                optim::lbfgs(&options, &vec![0.0; self.num_features()], &mut evaluate, &mut seen)
+                optim::lbfgs(&options, &resumable.start(&zeros)?, &mut evaluate, &mut seen)
             }
             Loss::SquaredError => {
                 let l1 = l1_weights(spec.elastic_net * reg_param, features(), &self.rows.std, spec.is_standardized);
-                optim::owlqn(&options, &l1, &vec![0.0; self.num_features()], &mut evaluate, &mut seen)
+                optim::owlqn(&options, &l1, &resumable.start(&zeros)?, &mut evaluate, &mut seen)
             }
             Loss::Huber => {
                 let mut initial = vec![1.0; self.num_features() + 1 + usize::from(spec.fits_intercept)];
@@ -195,7 +202,7 @@ impl Trainer<'_> {
                     *scale = f64::from_bits(1);
                 }
                 let upper = vec![f64::MAX; initial.len()];
-                optim::lbfgsb(&options, &lower, &upper, &initial, &mut evaluate, &mut seen)
+                optim::lbfgsb(&options, &lower, &upper, &resumable.start(&initial)?, &mut evaluate, &mut seen)
             }
         }
     }
