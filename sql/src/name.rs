@@ -137,6 +137,12 @@ impl Namer<'_> {
             ExprType::Alias(alias) => format!("{} AS {}", self.child(&alias.expr), alias.name.join(", ")),
             ExprType::Cast(cast) => self.cast(cast),
             ExprType::SortOrder(order) => self.sort_order(order),
+            // A schema is no part of the name.
+            ExprType::UnresolvedFunction(call)
+                if call.function_name.eq_ignore_ascii_case("from_json") && !call.arguments.is_empty() =>
+            {
+                self.call(&call.function_name, &call.arguments[..1], false)
+            }
             ExprType::UnresolvedFunction(call) => self.call(&call.function_name, &call.arguments, call.is_distinct),
             ExprType::CallFunction(call) => {
                 let name = split_identifier(&call.function_name).pop().unwrap_or_default();

@@ -190,6 +190,8 @@ def largest(errors) -> str:
 
 
 def in_words(size: int) -> str:
+    if size >= 1 << 30:
+        return f"{size >> 30} GB"
     return f"{size >> 20} MB" if size >= 1 << 20 else f"{size >> 10} KB" if size else "nothing"
 
 
@@ -239,15 +241,17 @@ def print_hierarchy(least, fitted, cores: int) -> None:
             # Both hosts work at the same time on the cores that one has.
             within = all_reduce_within(fitted, n // 2, size, cores / 2)
             composed = within + float(np.dot(features(TCP, "all_reduce", 2, size, cores), fitted[TCP, "all_reduce"]))
-            print(f"| {n} | {in_words(size)} | {in_time(measured)} | {in_time(composed)} | {composed / measured - 1:+.0%} |")
+            cells = [str(n), in_words(size), in_time(measured), in_time(composed), f"{composed / measured - 1:+.0%}"]
+            print("| " + " | ".join(cells) + " |")
 
 
 def all_reduce_within(fitted, n: int, size: int, cores: float) -> float:
-    """What the ranks of a host do around the exchange of their leaders: a reduction to the leader, and a broadcast."""
+    """What the ranks of a host do around the exchange of their leaders: a reduction to the leader, and a broadcast. The
+    first takes as many steps as an all-reduce, and as long: the leader reads what the others would read by themselves."""
     if n == 1:
         return 0.0
     seconds = 0.0
-    for collective in ("reduce_scatter", "broadcast"):
+    for collective in ("all_reduce", "broadcast"):
         steps, work = within_host(collective, n, size)
         alpha_own, alpha_shared, cache, memory = fitted[SHARED, collective]
         gamma = (cache or memory) if n * size <= CACHE_BYTES else (memory or cache)
@@ -295,7 +299,7 @@ def print_predictions(fitted) -> None:
     for network in NETWORKS:
         print(f"\n### Predicted all-reduce, {network}\n")
         print(f"| values | ranks | flat ring | flat doubling | {RANKS_A_HOST} ranks a host: ring | ... doubling "
-              "| taken today |")
+              "| its links alone |")
         print("|---|---|---|---|---|---|---|")
         for size in (1 << 20, 100 << 20, 1 << 30):
             for n in (8, 64, 256, 1024, 4096):
@@ -309,8 +313,8 @@ def print_predictions(fitted) -> None:
                     cells[2:] = [alpha * steps + (memory or cache) * work / n] * 2
                 best = min(range(4), key=lambda cell: cells[cell])
                 shown = [f"**{in_time(cell)}**" if i == best else in_time(cell) for i, cell in enumerate(cells)]
-                today = in_time(cells[2])
-                print(f"| {in_words(size)} | {n} | " + " | ".join(shown) + f" | {today} |")
+                links = 2 * (hosts - 1) / hosts * size * 8 / (NETWORKS[network][0] * LINK_SHARE)
+                print(f"| {in_words(size)} | {n} | " + " | ".join(shown) + f" | {in_time(links) if links else '-'} |")
 
 
 if __name__ == "__main__":

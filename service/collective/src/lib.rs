@@ -6,6 +6,9 @@
 //! `Listener::bind` gives the address that goes through the rendezvous; `Listener::join` makes the `Group` from what the
 //! rendezvous answers. Ranks of one host exchange values through shared memory, and their leaders do so with those of
 //! other hosts over TCP. One host, or hosts of one rank each, are the same algorithm with one part empty.
+//!
+//! Both ends of a connection prove that they know the job's secret before anything else passes. What passes then is neither
+//! encrypted nor signed: who can read or change packets between hosts can do so with gradients. See docs/scaling.md.
 
 mod group;
 mod join;
