@@ -55,6 +55,8 @@ pub struct Config {
     pub metrics_host: IpAddr,
     /// How many jobs that have ended keep their records. 0: jobs are not recorded.
     pub job_records_max: usize,
+    /// Whether clients may put files anywhere on the server's own file system (`copyFromLocalToFs`).
+    pub allow_local_destinations: bool,
     /// Minutes after its last call that a session ends.
     pub session_idle_timeout_min: u64,
 }
@@ -75,6 +77,7 @@ impl Default for Config {
             metrics_port: None,
             metrics_host: IpAddr::from([127, 0, 0, 1]),
             job_records_max: 1000,
+            allow_local_destinations: false,
             session_idle_timeout_min: 60,
         }
     }
@@ -92,7 +95,9 @@ pub enum Error {
     Parse { path: String, source: toml::de::Error },
     #[error("{key} must be at least 1")]
     NotPositive { key: &'static str },
-    #[error("without a token the server listens on loopback only: set token, or host to a loopback address, not {host}")]
+    #[error(
+        "without a token the server listens on loopback only: set token, or host to a loopback address, not {host}"
+    )]
     OpenToAll { host: IpAddr },
 }
 

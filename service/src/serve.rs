@@ -26,8 +26,7 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 /// The configuration is not valid, or an address cannot be listened on.
 pub fn run(args: ServeArgs) -> Result<(), BoxError> {
     let config = Config::load(args)?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK_BYTES).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK_BYTES).enable_all().build()?;
     let served = runtime.block_on(serve(config));
     runtime.shutdown_timeout(Duration::from_secs(2));
     served
@@ -115,6 +114,7 @@ fn connect_options(config: &Config) -> connect::Options {
         session_idle_timeout: Duration::from_secs(60 * config.session_idle_timeout_min),
         default_workers: config.default_workers,
         fold_partitions: config.query_partitions,
+        allow_local_destinations: config.allow_local_destinations,
         ..connect::Options::default()
     }
 }

@@ -85,6 +85,7 @@ def test_more_ranks_than_slots_are_refused_at_once(spark, server, small):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_dead_rank_fails_its_fit_with_the_cause(spark, server, small, large, how):
+    spark.conf.set("spark.phalanx.maxRestarts", "0")
     fit = Background(lambda: slow_fit(large))
     ranks = server.wait_for_ranks(2, 20)
     time.sleep(1.5)

@@ -117,6 +117,8 @@ pub enum Error {
     /// A configuration key of ours has a value that it cannot have.
     #[error("configuration key {key} cannot be {value}, expected {expected}")]
     InvalidConf { key: &'static str, value: String, expected: &'static str },
+    #[error("the fit was stopped: it took longer than {timeout:?}, which {key} allows")]
+    FitTimeout { timeout: std::time::Duration, key: &'static str },
     /// A message to a rank could not be written.
     #[error("encode: {source}")]
     Encode { source: serde_json::Error },

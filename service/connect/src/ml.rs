@@ -16,6 +16,8 @@ mod rank_data;
 mod read;
 mod relation;
 mod restart;
+mod schedule;
+mod settings;
 mod store;
 mod transform;
 mod watch;

@@ -91,6 +91,7 @@ pub fn report(error: &Error) -> Report {
             "INVALID_CONF_VALUE.REQUIREMENT",
             &[("confValue", value), ("confName", key), ("confRequirement", &format!("It must be {expected}."))],
         ),
+        Error::FitTimeout { .. } => Report::with_text(SPARK, "BARRIER_JOB_TIMEOUT", "57014", &text),
         Error::Encode { .. } | Error::Task { .. } => Report::internal(&text).caused_by(error),
         Error::Panicked { message } => Report::internal(&format!("the operation panicked: {message}")),
         Error::Bug { .. } => Report::internal(&text),

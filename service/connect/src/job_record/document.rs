@@ -24,6 +24,8 @@ pub struct About {
     pub program: String,
     pub num_ranks: usize,
     pub user: String,
+    /// The queue that it waited in.
+    pub pool: String,
     pub session_id: String,
     pub tags: Vec<String>,
     /// Whether the ranks send a timeline.
@@ -243,6 +245,7 @@ mod tests {
             program: "p".into(),
             num_ranks: 2,
             user: String::new(),
+            pool: String::new(),
             session_id: "s".into(),
             tags: Vec::new(),
             is_traced: false,

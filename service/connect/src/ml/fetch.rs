@@ -17,11 +17,12 @@ use crate::{Error, Result};
 pub enum Fetched {
     Attribute(Attribute),
     /// The predictions of a summary, which are a lazy relation.
-    Predictions { summary: Arc<CachedSummary>, select: Option<Vec<String>> },
+    Predictions {
+        summary: Arc<CachedSummary>,
+        select: Option<Vec<String>>,
+    },
     /// The id of a new summary.
     Summary(String),
-    /// The answer of the helper object.
-    Deferred(ResultType),
 }
 
 /// Answers a fetch as a command.
@@ -40,10 +41,11 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, request: &F
             Ok(objects(&[id], None, None))
         }
         Fetched::Summary(id) => Ok(ResultType::Summary(id)),
-        Fetched::Deferred(result) => Ok(result),
-        Fetched::Attribute(Attribute::Rows(_)) | Fetched::Predictions { .. } => Err(Error::Engine(
-            engine::Error::InvalidPlan { detail: "the attribute is a relation: fetch it as an MlRelation".into() },
-        )),
+        Fetched::Attribute(Attribute::Rows(_)) | Fetched::Predictions { .. } => {
+            Err(Error::Engine(engine::Error::InvalidPlan {
+                detail: "the attribute is a relation: fetch it as an MlRelation".into(),
+            }))
+        }
     }
 }
 
@@ -100,9 +102,7 @@ async fn summary_attribute(
 ) -> Result<Fetched> {
     let known = |attribute| match attribute {
         SummaryAttribute::Ready(attribute) => Some(Fetched::Attribute(attribute)),
-        SummaryAttribute::Predictions { select } => {
-            Some(Fetched::Predictions { summary: Arc::clone(cached), select })
-        }
+        SummaryAttribute::Predictions { select } => Some(Fetched::Predictions { summary: Arc::clone(cached), select }),
         SummaryAttribute::NeedsPredictions => None,
     };
     if let Some(fetched) = known(cached.summary.attribute(name, arguments)?) {

@@ -1,6 +1,7 @@
 //! `Fit`: from the dataset to a gang, and from rank 0's bytes to a cached model.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use gang::{BarrierJob, Event, RunningJob};
@@ -12,14 +13,12 @@ use tracing::info;
 use super::cache::{CachedModel, CachedSummary};
 use super::rank_data::RankData;
 use super::restart::Restart;
+use super::schedule::{Schedule, TIMEOUT_KEY};
 use super::watch::{self, Watch};
 use super::{literal, missing, objects};
 use crate::operation::Operation;
 use crate::session::Session;
 use crate::{Error, Result};
-
-/// How many ranks train a model of this session. Default: the server's slots.
-pub const WORKERS_KEY: &str = "spark.phalanx.workers";
 
 /// Fits an estimator.
 ///
@@ -38,26 +37,27 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
     let schema = frame.schema();
     let plan = estimator.plan_fit(&params, &schema)?;
 
-    let num_ranks = num_ranks(session)?;
+    let schedule = Schedule::of(session)?;
+    let num_ranks = schedule.num_ranks;
     let restart = Restart::of(session, &operation.id, num_ranks)?;
     let data = RankData::new(session, &frame, &plan.columns, num_ranks, restart.checkpoints.clone()).await?;
     let job = BarrierJob {
         job_id: operation.id.clone(),
         name: operator.short_name().into(),
-        pool: session.user.clone(),
+        pool: schedule.pool.clone(),
         num_ranks,
         min_ranks: restart.min_ranks,
         program: plan.program.into(),
         spec: Bytes::from(plan.spec.clone()),
         partitions: Arc::clone(&data) as Arc<dyn gang::Partitions>,
-        queue_deadline: None,
+        queue_deadline: schedule.queue_timeout,
         max_restarts: restart.max_restarts,
     };
     info!(job_id = job.job_id, operator = operator.short_name(), num_ranks, "fit submitted");
     let mut about = watch::about(session, operation, &params, &job)?;
     about.checkpoints = restart.checkpoints.as_ref().map(|place| place.folder.clone());
     let mut watch = Watch::begin(session, operation, about)?;
-    let fitted = train(session, operation, job, &mut watch).await;
+    let fitted = train(session, operation, job, schedule.timeout, &mut watch).await;
     let log = watch.end().await;
     let fitted = fitted.map_err(|error| data.first_cause(error))?;
     restart.clean_up().await;
@@ -71,17 +71,15 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
     Ok(objects(&[id], Some(named.uid.clone()), log))
 }
 
-fn num_ranks(session: &Session) -> Result<usize> {
-    let Some(text) = session.engine.conf().get(WORKERS_KEY) else { return Ok(session.services.options.default_workers) };
-    match text.trim().parse::<usize>() {
-        Ok(num_ranks) if num_ranks > 0 => Ok(num_ranks),
-        _ => Err(Error::InvalidConf { key: WORKERS_KEY, value: text, expected: "a whole number of at least 1" }),
-    }
-}
-
-/// Runs the job to its end, telling the client how far it is. A cancelled operation cancels the job and waits until its
-/// ranks are gone.
-async fn train(session: &Session, operation: &Operation, job: BarrierJob, watch: &mut Watch<'_>) -> Result<Bytes> {
+/// Runs the job to its end, telling the client how far it is. A cancelled operation, or one whose time is up, cancels the
+/// job and waits until its ranks are gone.
+async fn train(
+    session: &Session,
+    operation: &Operation,
+    job: BarrierJob,
+    timeout: Option<Duration>,
+    watch: &mut Watch<'_>,
+) -> Result<Bytes> {
     let mut running: RunningJob = match session.services.gang.submit(job) {
         Ok(running) => running,
         Err(error) => {
@@ -89,13 +87,26 @@ async fn train(session: &Session, operation: &Operation, job: BarrierJob, watch:
             return Err(error.into());
         }
     };
-    let mut is_cancelled = false;
+    let time_up = async {
+        match timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(time_up);
+    let mut ended_by_us: Option<Error> = None;
     loop {
         let event = tokio::select! {
             event = running.next_event() => event,
-            () = operation.cancelled(), if !is_cancelled => {
-                is_cancelled = true;
+            () = operation.cancelled(), if ended_by_us.is_none() => {
+                ended_by_us = Some(Error::Cancelled);
                 running.cancel("the operation was cancelled");
+                continue;
+            }
+            () = &mut time_up, if ended_by_us.is_none() => {
+                let timeout = timeout.unwrap_or_default();
+                running.cancel(&format!("{TIMEOUT_KEY} of {timeout:?} is over"));
+                ended_by_us = Some(Error::FitTimeout { timeout, key: TIMEOUT_KEY });
                 continue;
             }
         };
@@ -105,8 +116,7 @@ async fn train(session: &Session, operation: &Operation, job: BarrierJob, watch:
         match event {
             Some(Event::Log { rank, line }) => info!(job_id = running.job_id(), rank, "{line}"),
             Some(Event::Finished { output }) => return Ok(output),
-            Some(Event::Failed(_)) if is_cancelled => return Err(Error::Cancelled),
-            Some(Event::Failed(error)) => return Err(error.into()),
+            Some(Event::Failed(error)) => return Err(ended_by_us.unwrap_or(error.into())),
             None => return Err(gang::Error::ShuttingDown.into()),
             Some(_) => {}
         }

@@ -29,13 +29,17 @@ pub async fn call(_: &Session, method: &Method) -> Result<Fetched> {
             Ok(Fetched::Attribute(Attribute::Model(labels)))
         }
         ("stringIndexerModelFromLabelsArray", [Value::String(uid), Value::Array { values, .. }]) => {
-            let labels = values.iter().map(|v| if let Value::Array { values, .. } = v { strings(values) } else { vec![] });
+            let labels =
+                values.iter().map(|v| if let Value::Array { values, .. } = v { strings(values) } else { vec![] });
             let model = ml::feature::string_indexer::model_from_labels(uid, labels.collect())?;
             Ok(Fetched::Attribute(Attribute::Model(model)))
         }
+        ("countVectorizerModelFromVocabulary", [Value::String(uid), Value::Array { values, .. }]) => {
+            let model = ml::feature::count_vectorizer::model_from_vocabulary(uid, strings(values))?;
+            Ok(Fetched::Attribute(Attribute::Model(model)))
+        }
         (
-            "countVectorizerModelFromVocabulary"
-            | "stopWordsRemoverLoadDefaultStopWords"
+            "stopWordsRemoverLoadDefaultStopWords"
             | "stopWordsRemoverGetDefaultOrUS"
             | "chiSquareTest"
             | "correlation"

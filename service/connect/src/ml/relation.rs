@@ -67,7 +67,7 @@ async fn rows(
     match fetched {
         Fetched::Attribute(Attribute::Rows(record_batch)) => ready(record_batch),
         Fetched::Predictions { summary, select } => Ok(predictions_of(&summary, select)),
-        Fetched::Attribute(_) | Fetched::Summary(_) | Fetched::Deferred(_) => {
+        Fetched::Attribute(_) | Fetched::Summary(_) => {
             Err(Error::Engine(engine::Error::InvalidPlan { detail: "the fetched attribute is not a relation".into() }))
         }
     }
@@ -116,9 +116,7 @@ pub async fn predictions(session: &Session, cached: &Arc<CachedSummary>) -> Resu
 }
 
 /// What an argument of a fetch is to the operator.
-pub fn argument(
-    argument: &spark_connect_proto::fetch::method::Args,
-) -> Result<(Argument, Option<&Relation>)> {
+pub fn argument(argument: &spark_connect_proto::fetch::method::Args) -> Result<(Argument, Option<&Relation>)> {
     use spark_connect_proto::fetch::method::args::ArgsType;
     match argument.args_type.as_ref() {
         Some(ArgsType::Param(value)) => Ok((Argument::Value(literal::to_value(value)?), None)),

@@ -2,6 +2,7 @@
 
 use train::checkpoint::Place;
 
+use super::settings;
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -38,29 +39,22 @@ impl Restart {
     /// # Errors
     /// [`Error::InvalidConf`]
     pub fn of(session: &Session, job_id: &str, num_ranks: usize) -> Result<Restart> {
-        let min_ranks = number(session, MIN_WORKERS_KEY, "a whole number from 1 to the number of workers")?;
+        let of_ranks = "a whole number from 1 to the number of workers";
+        let min_ranks = settings::number(session, MIN_WORKERS_KEY, of_ranks)?;
         if let Some(min_ranks) = min_ranks.filter(|min_ranks| !(1..=num_ranks as u64).contains(min_ranks)) {
-            let expected = "a whole number from 1 to the number of workers";
-            return Err(Error::InvalidConf { key: MIN_WORKERS_KEY, value: min_ranks.to_string(), expected });
+            let value = min_ranks.to_string();
+            return Err(Error::InvalidConf { key: MIN_WORKERS_KEY, value, expected: of_ranks });
         }
-        let max_restarts = number(session, MAX_RESTARTS_KEY, "a whole number")?;
-        let keep = number(session, KEEP_KEY, "a whole number of at least 1")?;
-        if keep == Some(0) {
-            let expected = "a whole number of at least 1";
-            return Err(Error::InvalidConf { key: KEEP_KEY, value: "0".into(), expected });
-        }
-        let interval = number(session, INTERVAL_KEY, "a whole number")?;
-        let resume_from = location(session, RESUME_KEY)?;
-        let (folder, are_checkpoints_temporary) = match location(session, DIR_KEY)? {
+        let max_restarts = settings::number(session, MAX_RESTARTS_KEY, "a whole number")?;
+        let keep = settings::number_of_at_least_1(session, KEEP_KEY)?;
+        let interval = settings::number(session, INTERVAL_KEY, "a whole number")?;
+        let resume_from = settings::location(session, RESUME_KEY)?;
+        let (folder, are_checkpoints_temporary) = match settings::location(session, DIR_KEY)? {
             Some(dir) => (Some(format!("{}/{job_id}", dir.trim_end_matches('/'))), false),
             None => (default_folder(session, job_id), true),
         };
-        let place = |folder| Place {
-            folder,
-            resume_from,
-            interval: interval.unwrap_or(INTERVAL),
-            keep: keep.map_or(KEEP, |keep| keep as usize),
-        };
+        let place =
+            |folder| Place { folder, resume_from, interval: interval.unwrap_or(INTERVAL), keep: keep.unwrap_or(KEEP) };
         Ok(Restart {
             max_restarts: max_restarts.map_or(MAX_RESTARTS, |max| u32::try_from(max).unwrap_or(u32::MAX)),
             min_ranks: min_ranks.map_or(num_ranks, |min_ranks| min_ranks as usize),
@@ -84,20 +78,4 @@ impl Restart {
 fn default_folder(session: &Session, job_id: &str) -> Option<String> {
     let jobs = session.services.jobs.as_ref()?;
     Some(jobs.path().join(job_id).join("checkpoints").to_string_lossy().into_owned())
-}
-
-fn number(session: &Session, key: &'static str, expected: &'static str) -> Result<Option<u64>> {
-    let Some(value) = session.engine.conf().get(key) else { return Ok(None) };
-    match value.trim().parse() {
-        Ok(number) => Ok(Some(number)),
-        Err(_) => Err(Error::InvalidConf { key, value, expected }),
-    }
-}
-
-fn location(session: &Session, key: &'static str) -> Result<Option<String>> {
-    let Some(value) = session.engine.conf().get(key).filter(|value| !value.trim().is_empty()) else { return Ok(None) };
-    match value.starts_with('/') || value.contains("://") {
-        true => Ok(Some(value)),
-        false => Err(Error::InvalidConf { key, value, expected: "an absolute path or a URL" }),
-    }
 }

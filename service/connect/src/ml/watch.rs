@@ -10,10 +10,11 @@ use spark_connect_proto::execute_plan_response::{ExecutionProgress, ObservedMetr
 use spark_connect_proto::expression::Literal;
 use spark_connect_proto::expression::literal::LiteralType;
 
+use super::settings;
+use crate::Result;
 use crate::job_record::{About, Recorder};
 use crate::operation::Operation;
 use crate::session::Session;
-use crate::{Error, Result};
 
 /// Whether the ranks of this session's fits keep a timeline of their steps and collectives.
 pub const TRACE_KEY: &str = "spark.phalanx.trace";
@@ -36,7 +37,7 @@ pub struct Watch<'a> {
 impl<'a> Watch<'a> {
     /// `about`: what [`about`] says of the job.
     pub fn begin(session: &Session, operation: &'a Operation, about: About) -> Result<Watch<'a>> {
-        let lines = is_set(session, LOG_KEY)?.then(VecDeque::new);
+        let lines = settings::flag(session, LOG_KEY)?.then(VecDeque::new);
         let recorder = Recorder::begin(&session.services, about);
         Ok(Watch { operation, recorder, ranks: Vec::new(), metrics_sent: None, lines })
     }
@@ -122,13 +123,8 @@ fn observed(rank: usize, progress: &gang::Progress) -> ObservedMetrics {
 /// What the record says of a job before it runs.
 ///
 /// # Errors
-/// [`Error::InvalidConf`]
-pub fn about(
-    session: &Session,
-    operation: &Operation,
-    params: &Params,
-    job: &BarrierJob,
-) -> Result<About> {
+/// [`crate::Error::InvalidConf`]
+pub fn about(session: &Session, operation: &Operation, params: &Params, job: &BarrierJob) -> Result<About> {
     Ok(About {
         job_id: job.job_id.clone(),
         operator: job.name.clone(),
@@ -137,6 +133,7 @@ pub fn about(
         program: job.program.clone(),
         num_ranks: job.num_ranks,
         user: session.user.clone(),
+        pool: job.pool.clone(),
         session_id: session.id.clone(),
         tags: operation.tags.clone(),
         is_traced: is_traced(session)?,
@@ -145,16 +142,7 @@ pub fn about(
 }
 
 /// # Errors
-/// [`Error::InvalidConf`]
+/// [`crate::Error::InvalidConf`]
 pub fn is_traced(session: &Session) -> Result<bool> {
-    is_set(session, TRACE_KEY)
-}
-
-fn is_set(session: &Session, key: &'static str) -> Result<bool> {
-    let Some(value) = session.engine.conf().get(key) else { return Ok(false) };
-    match value.trim() {
-        text if text.eq_ignore_ascii_case("true") => Ok(true),
-        text if text.eq_ignore_ascii_case("false") => Ok(false),
-        _ => Err(Error::InvalidConf { key, value, expected: "true or false" }),
-    }
+    settings::flag(session, TRACE_KEY)
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -55,19 +55,17 @@ impl Session {
 
     fn gang_state(&self, target_partitions: usize, frame: &Frame) -> SessionState {
         let state = self.state();
-        let mut config = state.config().clone().with_target_partitions(target_partitions).with_batch_size(batch_rows(frame));
+        let mut config =
+            state.config().clone().with_target_partitions(target_partitions).with_batch_size(batch_rows(frame));
         let settings = config.options_mut();
-        
+
         settings.optimizer.enable_dynamic_filter_pushdown = false;
         settings.optimizer.enable_join_dynamic_filter_pushdown = false;
         settings.optimizer.enable_topk_dynamic_filter_pushdown = false;
         settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
         let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = state.physical_optimizers().to_vec();
         rules.push(Arc::new(InTurnRule));
-        SessionStateBuilder::new_from_existing(state)
-            .with_config(config)
-            .with_physical_optimizer_rules(rules)
-            .build()
+        SessionStateBuilder::new_from_existing(state).with_config(config).with_physical_optimizer_rules(rules).build()
     }
 }
 
@@ -104,7 +102,11 @@ fn spread(
 type Batch = datafusion::error::Result<RecordBatch>;
 
 /// Deals each batch out in slices, one a receiver. The dealer is a task that starts when the first receiver is read.
-fn dealt(schema: SchemaRef, mut input: SendableRecordBatchStream, num_partitions: usize) -> Vec<SendableRecordBatchStream> {
+fn dealt(
+    schema: SchemaRef,
+    mut input: SendableRecordBatchStream,
+    num_partitions: usize,
+) -> Vec<SendableRecordBatchStream> {
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..num_partitions).map(|_| mpsc::channel::<Batch>(BATCHES_WAITING)).unzip();
     let deal = async move {
@@ -125,7 +127,7 @@ fn dealt(schema: SchemaRef, mut input: SendableRecordBatchStream, num_partitions
                     let error = Arc::new(error);
                     for sender in &senders {
                         let shared = datafusion::error::DataFusionError::Shared(Arc::clone(&error));
-                        is_heard |= sender.send(Err(shared)).await.is_ok();
+                        let _ = sender.send(Err(shared)).await;
                     }
                     return;
                 }

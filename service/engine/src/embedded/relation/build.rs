@@ -11,10 +11,10 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableScanBuilder};
 
 use super::Resolution;
-use crate::{Conf, Error, Result};
 use crate::embedded::expression::Resolved;
 use crate::embedded::operator::FenceNode;
 use crate::embedded::{Column, Frame, ResolveContext};
+use crate::{Conf, Error, Result};
 
 impl Resolution<'_> {
     /// The column a resolved expression makes, and the expression under the column's internal name. `taken` are the
@@ -52,16 +52,10 @@ impl Resolution<'_> {
         }
         Ok(Frame { plan: project(frame.plan, exprs)?, columns })
     }
-
-    /// A frame over rows or files whose plan has the columns of `schema`, under those names.
-    pub fn source_frame(&self, plan: LogicalPlan, schema: &SchemaRef) -> Result<Frame> {
-        source_frame(&self.context, plan, schema)
-    }
 }
 
 pub fn new_column(context: &ResolveContext, name: &str, field: FieldRef) -> Column {
-    let field =
-        if field.name() == name { field } else { Arc::new(field.as_ref().clone().with_name(name)) };
+    let field = if field.name() == name { field } else { Arc::new(field.as_ref().clone().with_name(name)) };
     Column {
         name: name.to_owned(),
         internal: context.fresh_name(),
@@ -72,6 +66,7 @@ pub fn new_column(context: &ResolveContext, name: &str, field: FieldRef) -> Colu
     }
 }
 
+/// A frame over rows or files whose plan has the columns of `schema`, under those names.
 pub fn source_frame(context: &ResolveContext, plan: LogicalPlan, schema: &SchemaRef) -> Result<Frame> {
     let mut columns = Vec::with_capacity(schema.fields().len());
     let mut exprs = Vec::with_capacity(schema.fields().len());
