@@ -20,6 +20,8 @@ def server():
 
 @pytest.fixture
 def spark(server):
+    # the ranks of the test before may still be on their way out
+    server.wait_for_ranks(0)
     session = SparkSession.builder.remote(server.remote).create()
     session.conf.set("spark.phalanx.workers", "2")
     yield session

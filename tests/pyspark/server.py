@@ -12,6 +12,8 @@ import threading
 import time
 
 import psutil
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 READY_TIMEOUT_S = 30
 ADDRESS = re.compile(r"ready.*address=(?:\x1b\[[0-9;]*m)*([0-9.]+:[0-9]+)")
@@ -73,7 +75,7 @@ class Server:
         """The worker processes that run now."""
         assert self.process is not None
         children = psutil.Process(self.process.pid).children(recursive=True)
-        return [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
+        return [child for child in children if runs(child)]
 
     def wait_for_ranks(self, count: int, timeout_s: float = 10) -> list[psutil.Process]:
         deadline = time.monotonic() + timeout_s
@@ -87,6 +89,19 @@ class Server:
     def open_files(self) -> int:
         assert self.process is not None
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+def new_session(server: Server) -> SparkSession:
+    """A session that is the thread's active one, which models ask for when they fetch."""
+    ConnectSession._active_session.session = None
+    return SparkSession.builder.remote(server.remote).create()
+
+
+def runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def spark_data(name: str) -> str:

@@ -10,9 +10,8 @@ import time
 
 import psutil
 import pytest
-from pyspark.sql import SparkSession
 
-from server import Server
+from server import Server, new_session
 from test_faults import Background
 from test_restarts import ESTIMATORS, Killer, bits, checkpoints, rows
 
@@ -37,7 +36,7 @@ def listening(server) -> set[int]:
 
 
 def test_a_hundred_kills_change_no_weight_and_leave_nothing_behind(server):
-    session = SparkSession.builder.remote(server.remote).create()
+    session = new_session(server)
     session.conf.set("spark.phalanx.checkpoint.interval", "3")
     session.conf.set("spark.phalanx.maxRestarts", "1000")
     frame = rows(session, 30_000)

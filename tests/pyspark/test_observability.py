@@ -33,6 +33,8 @@ def server():
 
 @pytest.fixture
 def spark(server):
+    # the ranks of the test before may still be on their way out
+    server.wait_for_ranks(0)
     session = SparkSession.builder.remote(server.remote).create()
     yield session
     session.stop()
@@ -156,6 +158,9 @@ def test_metrics_are_served_for_prometheus(server, spark, small):
     spark.conf.set("spark.phalanx.workers", str(SLOTS + 1))
     with pytest.raises(PySparkException):
         LogisticRegression().fit(small)
+    # slots are free once the processes are gone
+    server.wait_for_ranks(0)
+    time.sleep(0.5)
     after = metrics(server)
 
     def grown(name):

@@ -15,10 +15,9 @@ from pyspark.errors import PySparkException
 from pyspark.ml.classification import LogisticRegression
 from pyspark.ml.linalg import Vectors
 from pyspark.ml.regression import LinearRegression
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from server import Server
+from server import Server, new_session
 from test_faults import Background
 
 SLOTS = 3
@@ -35,7 +34,9 @@ def server():
 
 @pytest.fixture
 def spark(server):
-    session = SparkSession.builder.remote(server.remote).create()
+    # the ranks of the test before may still be on their way out
+    server.wait_for_ranks(0)
+    session = new_session(server)
     session.conf.set("spark.phalanx.workers", "2")
     session.conf.set("spark.phalanx.checkpoint.interval", "5")
     session.conf.set("spark.phalanx.maxRestarts", "100")
@@ -74,7 +75,8 @@ def converging(max_iterations=1000):
 
 def assert_equal_minimum(model, expected):
     assert model.summary.objectiveHistory[-1] == pytest.approx(expected.summary.objectiveHistory[-1], rel=1e-9)
-    np.testing.assert_allclose(model.coefficients.toArray(), expected.coefficients.toArray(), rtol=1e-6, atol=1e-6)
+    # the features are nearly one, so the minimum is flat: other orders of sums move along it a little
+    np.testing.assert_allclose(model.coefficients.toArray(), expected.coefficients.toArray(), rtol=1e-3, atol=1e-4)
 
 
 def bits(model) -> bytes:
@@ -177,6 +179,7 @@ def test_a_spent_budget_ends_the_fit_with_the_first_cause(spark, server):
     spark.conf.set("spark.phalanx.maxRestarts", "1")
     frame = rows(spark)
     fit = Background(lambda: LogisticRegression(maxIter=100_000, tol=0.0).fit(frame))
+    wait_for_checkpoint(server.data_dir)
     for _ in range(2):
         victim = server.wait_for_ranks(2, 20)[1]
         time.sleep(0.7)
@@ -262,12 +265,12 @@ def test_a_fit_is_resumed_by_hand_at_any_number_of_ranks(spark, server, tmp_path
 
 
 def test_a_checkpoint_of_another_fit_or_a_damaged_one_is_refused(spark, tmp_path):
-    frame = rows(spark, 2_000)
+    frame = rows(spark)
     spark.conf.set("spark.phalanx.checkpoint.dir", str(tmp_path))
     ESTIMATORS["lbfgs"]().setMaxIter(30).fit(frame)
     newest = checkpoints(tmp_path)[-1]
     spark.conf.set("spark.phalanx.checkpoint.resumeFrom", os.path.dirname(newest))
-    for estimator, other in [(ESTIMATORS["owlqn"](), frame), (ESTIMATORS["lbfgs"](), rows(spark, 1_999))]:
+    for estimator, other in [(ESTIMATORS["owlqn"](), frame), (ESTIMATORS["lbfgs"](), rows(spark, ROWS - 1))]:
         with pytest.raises(PySparkException, match="of another fit") as error:
             estimator.fit(other)
         assert "CHECKPOINT_NOT_USABLE" in str(error.value)
@@ -286,7 +289,7 @@ def test_a_checkpoint_of_another_fit_or_a_damaged_one_is_refused(spark, tmp_path
 def test_a_killed_server_leaves_a_fit_that_can_be_resumed():
     server = Server(slots=2, warm_workers=0)
     try:
-        session = SparkSession.builder.remote(server.remote).create()
+        session = new_session(server)
         session.conf.set("spark.phalanx.checkpoint.interval", "5")
         frame = rows(session)
         whole = bits(ESTIMATORS["lbfgs"]().fit(frame))
@@ -305,7 +308,7 @@ def test_a_killed_server_leaves_a_fit_that_can_be_resumed():
         kept = checkpoints(record["checkpoints"])
         assert kept
         fit.wait(60)
-        again = SparkSession.builder.remote(server.remote).create()
+        again = new_session(server)
         again.conf.set("spark.phalanx.checkpoint.resumeFrom", record["checkpoints"])
         resumed = ESTIMATORS["lbfgs"]().fit(rows(again))
         assert bits(resumed) == whole
