@@ -8,7 +8,7 @@
 //! other hosts over TCP. One host, or hosts of one rank each, are the same algorithm with one part empty.
 //!
 //! Both ends of a connection prove that they know the job's secret before anything else passes. What passes then is neither
-//! encrypted nor signed: who can read or change packets between hosts can do so with gradients. See docs/scaling.md.
+//! encrypted nor signed: who can read or change packets between hosts can do so with gradients.
 
 mod group;
 mod join;
