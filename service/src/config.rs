@@ -23,6 +23,9 @@ pub struct ServeArgs {
     /// Ranks that may run at the same time [default: the machine's cores].
     #[arg(long)]
     pub slots: Option<usize>,
+    /// The Python that runs clients' functions [default: none; such functions are refused].
+    #[arg(long, value_name = "INTERPRETER")]
+    pub python: Option<PathBuf>,
 }
 
 /// The configuration. Every key can stand in the file; those with an argument can be given on the command line too.
@@ -45,6 +48,15 @@ pub struct Config {
     pub query_partitions: usize,
     /// Memory that queries may take before they spill, in bytes. 0: no limit.
     pub query_memory_bytes_max: usize,
+    /// The Python that runs clients' functions; it must import pyspark 4.2 or later, pandas and pyarrow. Absent: such
+    /// functions are refused.
+    pub python: Option<PathBuf>,
+    /// Python workers that may be busy at the same time, over all sessions. 0: eight a core.
+    pub python_workers_max: usize,
+    /// Idle Python workers kept ready once the first function has run. 0: none.
+    pub python_spare_workers: usize,
+    /// Bytes of private memory that a Python worker, and each process it starts, may have. 0: no limit.
+    pub python_worker_memory_bytes_max: u64,
     /// The bearer token that clients must send. Empty: none is asked for.
     pub token: String,
     /// Seconds that a rank may give no sign of life before its gang ends.
@@ -70,6 +82,10 @@ impl Default for Config {
             warm_workers: None,
             query_partitions: 0,
             query_memory_bytes_max: 0,
+            python: None,
+            python_workers_max: 0,
+            python_spare_workers: 2,
+            python_worker_memory_bytes_max: 4 << 30,
             token: String::new(),
             stall_timeout_s: 6,
             metrics_port: None,
@@ -107,6 +123,7 @@ impl Config {
         config.host = args.host.unwrap_or(config.host);
         config.port = args.port.unwrap_or(config.port);
         config.slots = args.slots.unwrap_or(config.slots);
+        config.python = args.python.or(config.python);
         if let Some(data_dir) = args.data_dir {
             config.data_dir = data_dir;
         }
@@ -131,6 +148,9 @@ impl Config {
         }
         if self.default_workers == 0 {
             self.default_workers = self.slots;
+        }
+        if self.python_workers_max == 0 {
+            self.python_workers_max = 8 * cores();
         }
         if self.query_partitions == 0 {
             self.query_partitions = cores();

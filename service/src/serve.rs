@@ -17,6 +17,13 @@ use crate::config::{Config, ServeArgs};
 /// A partition waits this long for its rank; a fit that ends earlier takes its partitions with it.
 const TICKET_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// A task waits so long for a Python worker while all are busy.
+const PYTHON_WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Importing pyspark takes a second, and longer on a busy machine.
+const PYTHON_START_TIMEOUT: Duration = Duration::from_secs(60);
+/// An idle worker is kept so long for its session.
+const PYTHON_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Messages and plans are walked recursively, and may nest thousands deep. Untouched stack costs nothing.
 const STACK_BYTES: usize = 256 << 20;
 
@@ -106,7 +113,33 @@ fn engine(config: &Config) -> engine::Result<Arc<Engine>> {
         memory_limit_bytes: (memory > 0).then_some(memory),
         spill_dir: None,
         warehouse_dir: config.data_dir.join("warehouse"),
+        python: python_workers(config)?,
     })
+}
+
+fn python_workers(config: &Config) -> engine::Result<Option<python::Workers>> {
+    let Some(interpreter) = &config.python else { return Ok(None) };
+    let files_dir = config.data_dir.join("python");
+    let files_dir = std::path::absolute(&files_dir).unwrap_or(files_dir);
+    // What sessions of an earlier run have left.
+    if let Err(source) = std::fs::remove_dir_all(&files_dir)
+        && source.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(engine::Error::Io { path: files_dir.display().to_string(), source });
+    }
+    let memory = config.python_worker_memory_bytes_max;
+    let options = python::Options {
+        interpreter: interpreter.clone(),
+        workers_max: config.python_workers_max,
+        spare_workers: config.python_spare_workers,
+        memory_bytes_max: (memory > 0).then_some(memory),
+        wait_timeout: PYTHON_WAIT_TIMEOUT,
+        start_timeout: PYTHON_START_TIMEOUT,
+        idle_timeout: PYTHON_IDLE_TIMEOUT,
+        files_dir,
+    };
+    let failed = |source| engine::Error::Io { path: interpreter.display().to_string(), source };
+    python::Workers::new(options).map(Some).map_err(failed)
 }
 
 fn connect_options(config: &Config) -> connect::Options {

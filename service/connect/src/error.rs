@@ -8,6 +8,7 @@ mod engine;
 mod exception;
 mod gang;
 mod ml;
+mod python;
 mod report;
 mod service;
 mod sql;

@@ -8,6 +8,7 @@ pub mod frame;
 pub mod functions;
 pub mod operator;
 pub mod partitions;
+pub mod python;
 pub mod relation;
 pub mod session;
 

@@ -101,6 +101,15 @@ pub enum Error {
     /// What Spark has and this engine does not: UNSUPPORTED_FEATURE.
     #[error("{feature} is not supported")]
     Unsupported { feature: String },
+    /// A plan has Python functions, and the server was started without Python.
+    #[error("Python functions are not supported: the server was started without Python, see `python` of its configuration")]
+    PythonOff,
+    /// A Python function failed, or could not be run.
+    #[error("{source}")]
+    Python { #[source] source: python::Error },
+    /// ARROW_TYPE_MISMATCH: a Python function gives other columns than it declares.
+    #[error("{operation} gives {found}, declared is {expected}")]
+    ArrowTypeMismatch { operation: String, expected: String, found: String },
     /// An error of the crate that supplied the extension; it carries its own Spark class.
     #[error("{source}")]
     Extension { source: Box<dyn std::error::Error + Send + Sync> },
@@ -141,6 +150,19 @@ impl From<DataFusionError> for Error {
                 ours => ours,
             },
             source => Error::DataFusion { source },
+        }
+    }
+}
+
+impl From<python::Error> for Error {
+    /// Recovers an error of ours that a worker's input had.
+    fn from(source: python::Error) -> Error {
+        match source {
+            python::Error::Input { source } => match source.downcast::<Error>() {
+                Ok(ours) => *ours,
+                Err(source) => Error::Python { source: python::Error::Input { source } },
+            },
+            source => Error::Python { source },
         }
     }
 }

@@ -19,3 +19,4 @@ pub mod source;
 
 pub use conf::Conf;
 pub use error::{Error, Result};
+pub use python::Error as PythonError;

@@ -27,7 +27,7 @@ impl Condition {
         while let Some((before, after)) = rest.split_once('<') {
             message.push_str(before);
             match after.split_once('>') {
-                Some((name, after)) if name.chars().all(|c| c.is_ascii_alphanumeric()) => {
+                Some((name, after)) if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => {
                     if name == "docroot" {
                         message.push_str(DOCUMENTATION);
                     } else {
@@ -51,6 +51,7 @@ impl Condition {
 const CONDITIONS: &[(&str, &str, &str)] = &[
     ("AMBIGUOUS_REFERENCE", "42704", "Reference <name> is ambiguous, could be: <referenceNames>."),
     ("ARITHMETIC_OVERFLOW", "22003", "<message>.<alternative> If necessary set <config> to \"false\" to bypass this error."),
+    ("ARROW_TYPE_MISMATCH", "42K0G", "Invalid schema from <operation>: expected <outputTypes>, got <actualDataTypes>."),
     ("BINARY_ARITHMETIC_OVERFLOW", "22003", "<value1> <symbol> <value2> caused overflow. Use <functionName> to ignore overflow problem and return NULL."),
     ("CANNOT_MODIFY_STATIC_CONFIG", "46110", "Cannot modify the value of the static Spark config: <key>."),
     ("CANNOT_RESOLVE_DATAFRAME_COLUMN", "42704", "Cannot resolve dataframe column <name>. It's probably because of illegal references like `df1.select(df2.col(\"a\"))`."),
@@ -113,6 +114,8 @@ const CONDITIONS: &[(&str, &str, &str)] = &[
     ("PARSE_SYNTAX_ERROR", "42601", "Syntax error at or near <error><hint>."),
     ("PATH_ALREADY_EXISTS", "42K04", "Path <outputPath> already exists. Set mode as \"overwrite\" to overwrite the existing path."),
     ("PATH_NOT_FOUND", "42K03", "Path does not exist: <path>."),
+    ("PYTHON_EXCEPTION", "38000", "An exception was thrown from the Python worker: <traceback>"),
+    ("PYTHON_VERSION_MISMATCH", "38000", "Functions pickled by Python <driver_version> cannot run in workers with Python <worker_version>: minor versions must be the same."),
     ("REMAINDER_BY_ZERO", "22012", "Remainder by zero. Use `try_mod` to tolerate divisor being 0 and return NULL instead. If necessary set <config> to \"false\" to bypass this error."),
     ("SCALAR_SUBQUERY_TOO_MANY_ROWS", "21000", "More than one row returned by a subquery used as an expression."),
     ("SCHEMA_ALREADY_EXISTS", "42P06", "Cannot create schema <schemaName> because it already exists.\nChoose a different name, drop the existing schema, or add the IF NOT EXISTS clause to tolerate pre-existing schema."),

@@ -121,6 +121,16 @@ pub fn report(error: &Error) -> Report {
             &[("optionName", option), ("message", &format!("{value}: {detail}"))],
         ),
         Error::Unsupported { feature } => service::unsupported(feature),
+        Error::PythonOff => service::unsupported(
+            "Python functions, since this server was started without Python (key `python` of its configuration)",
+        ),
+        Error::Python { source } => super::python::report(source),
+        Error::ArrowTypeMismatch { operation, expected, found } => Report::of(
+            SPARK,
+            "ARROW_TYPE_MISMATCH",
+            &[("operation", operation), ("outputTypes", expected), ("actualDataTypes", found)],
+            &text,
+        ),
         Error::Extension { source } => extension(source.as_ref()),
         Error::DataFusion { source } => data_fusion(source, error),
         Error::Sql { source } => super::sql::report(source),

@@ -85,6 +85,12 @@ pub const CLASS_NOT_FOUND: Hierarchy = &[
 ];
 pub const SECURITY: Hierarchy =
     &["java.lang.SecurityException", "java.lang.RuntimeException", "java.lang.Exception", "java.lang.Throwable"];
+pub const PYTHON: Hierarchy = &[
+    "org.apache.spark.api.python.PythonException",
+    "java.lang.RuntimeException",
+    "java.lang.Exception",
+    "java.lang.Throwable",
+];
 pub const IO: Hierarchy = &["java.io.IOException", "java.lang.Exception", "java.lang.Throwable"];
 pub const ML_CACHE: Hierarchy = &[
     "org.apache.spark.sql.connect.ml.MLCacheInvalidException",

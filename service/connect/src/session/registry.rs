@@ -145,7 +145,7 @@ impl Sessions {
         if state.open.contains_key(&key) {
             return Err(Error::CloneTargetExists { id });
         }
-        let engine = source.engine.clone_session();
+        let engine = source.engine.clone_session()?;
         let models = crate::ml::ModelCache::default();
         let clone = Arc::new(Session::new(id, source.user.clone(), engine, models, Arc::clone(&self.services)));
         clone.artifacts.copy_from(&source.artifacts);

@@ -1,12 +1,14 @@
 //! What one resolution knows: the session's rules, fresh names, and the subqueries resolved so far.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use super::Frame;
-use crate::Conf;
+use super::python::Host;
+use crate::{Conf, Error, Result};
 
 /// Shared by the resolution of a relation and of the expressions in it.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub struct ResolveContext {
     next_column: AtomicU64,
     /// Frames of `WithRelations.references`, by the plan id that expressions refer to them with.
     pub references: Mutex<HashMap<i64, Frame>>,
+    /// Where Python functions run; None: nowhere.
+    python: Option<Arc<Host>>,
 }
 
 /// Column names must not repeat across resolutions either: a cached frame is joined with a later one.
@@ -24,7 +28,19 @@ static RESOLUTIONS: AtomicU64 = AtomicU64::new(1);
 impl ResolveContext {
     pub fn new(conf: Conf) -> ResolveContext {
         let resolution = RESOLUTIONS.fetch_add(1, Ordering::Relaxed);
-        ResolveContext { conf, next_column: AtomicU64::new(resolution << 24), references: Mutex::default() }
+        ResolveContext { conf, next_column: AtomicU64::new(resolution << 24), references: Mutex::default(), python: None }
+    }
+
+    pub fn with_python(self, python: Option<Arc<Host>>) -> ResolveContext {
+        ResolveContext { python, ..self }
+    }
+
+    /// Where Python functions run.
+    ///
+    /// # Errors
+    /// [`Error::PythonOff`].
+    pub fn python(&self) -> Result<Arc<Host>> {
+        self.python.clone().ok_or(Error::PythonOff)
     }
 
     /// A column name that no plan of this process has.

@@ -16,6 +16,7 @@ use parking_lot::RwLock;
 use super::Frame;
 use super::functions::PartitionAware;
 use super::operator::{OrderedCoalesceRule, SparkQueryPlanner};
+use super::python::ExtractRule;
 use crate::{Error, Result};
 
 /// How an [`Engine`] is set up.
@@ -29,12 +30,14 @@ pub struct Options {
     pub spill_dir: Option<PathBuf>,
     /// Where tables without a path of their own are written.
     pub warehouse_dir: PathBuf,
+    /// The processes that run Python functions. None: such functions are refused.
+    pub python: Option<python::Workers>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let target_partitions = std::thread::available_parallelism().map(usize::from).unwrap_or(1);
-        Options { target_partitions, memory_limit_bytes: None, spill_dir: None, warehouse_dir: "spark-warehouse".into() }
+        Options { target_partitions, memory_limit_bytes: None, spill_dir: None, warehouse_dir: "spark-warehouse".into(), python: None }
     }
 }
 
@@ -99,6 +102,7 @@ fn state(options: &Options, runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_physical_optimizer_rules(rules)
+        .with_analyzer_rule(Arc::new(ExtractRule))
         .with_query_planner(Arc::new(SparkQueryPlanner))
         .build()
 }

@@ -8,6 +8,7 @@ pub mod generator;
 pub mod lambda;
 mod literal;
 pub mod order;
+mod python;
 pub mod resolver;
 mod star;
 mod subquery;

@@ -14,6 +14,7 @@ mod generate;
 mod grow;
 mod join;
 mod local;
+mod map_partitions;
 mod message;
 mod missing;
 mod ml;
@@ -53,6 +54,7 @@ pub(super) use answer::{Cells, texts};
 pub(super) use build::select;
 pub(super) use catalog::{matching, named_table};
 pub(super) use grow::Grow;
+pub(super) use local::spark_type;
 pub(super) use project::one_row;
 pub(super) use rows::rows_frame;
 pub(super) use set_operation::shown as visible_only;
@@ -77,7 +79,7 @@ impl<'a> Resolution<'a> {
         Resolution {
             session,
             extensions,
-            context: ResolveContext::new(session.conf()),
+            context: ResolveContext::new(session.conf()).with_python(session.python_host()),
             state: session.state(),
             references: Mutex::default(),
             named: Mutex::default(),
@@ -190,6 +192,7 @@ impl<'a> Resolution<'a> {
             (RelType::Corr(corr), Some(input)) => self.corr(corr, input).await,
             (RelType::ApproxQuantile(quantile), Some(input)) => self.approx_quantile(quantile, input).await,
             (RelType::FreqItems(items), Some(input)) => self.freq_items(items, input).await,
+            (RelType::MapPartitions(map), Some(input)) => self.map_partitions(map, input),
             (RelType::Unpivot(unpivot), Some(input)) => self.unpivot(unpivot, input, outer).await,
             (RelType::Transpose(transpose), Some(input)) => self.transpose(transpose, input, outer).await,
             (other, _) => Err(Error::Unsupported { feature: format!("relation {}", kind(other)) }),
@@ -293,6 +296,7 @@ fn first_input(relation: &Relation) -> Result<Option<&Relation>> {
         RelType::Corr(message) => &message.input,
         RelType::ApproxQuantile(message) => &message.input,
         RelType::FreqItems(message) => &message.input,
+        RelType::MapPartitions(message) => &message.input,
         RelType::Unpivot(message) => &message.input,
         RelType::Transpose(message) => &message.input,
         _ => return Ok(None),

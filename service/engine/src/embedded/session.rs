@@ -4,6 +4,7 @@ mod artifacts;
 mod command;
 mod database;
 mod explain;
+mod python;
 mod run;
 mod sql;
 mod table;
@@ -23,6 +24,7 @@ pub use self::sql::SqlOutcome;
 pub use self::table::Table;
 
 use super::operator::CacheNode;
+use super::python::SessionFiles;
 use super::relation::Resolution;
 use super::{Engine, Extensions, Frame};
 use crate::{Conf, Error, Result};
@@ -43,6 +45,8 @@ pub struct Session {
     /// Frames that the client holds by an id: checkpoints.
     remotes: RwLock<HashMap<String, Frame>>,
     artifacts: RwLock<HashMap<String, Bytes>>,
+    /// The files of its Python functions; None where the server runs none.
+    python: Option<Arc<SessionFiles>>,
 }
 
 /// A relation that the client asked to keep.
@@ -65,12 +69,17 @@ impl Session {
             persisted: RwLock::default(),
             remotes: RwLock::default(),
             artifacts: RwLock::default(),
+            python: engine.options().python.clone().map(|workers| Arc::new(SessionFiles::new(workers))),
         })
     }
 
     /// A session of its own that begins with what this one has.
-    pub fn clone_session(&self) -> Arc<Session> {
-        Arc::new(Session {
+    ///
+    /// # Errors
+    /// The files of its Python functions cannot be copied.
+    pub fn clone_session(&self) -> Result<Arc<Session>> {
+        let python = self.python.as_ref().map(|files| files.copied()).transpose()?.map(Arc::new);
+        Ok(Arc::new(Session {
             engine: Arc::clone(&self.engine),
             user: self.user.clone(),
             conf: RwLock::new(self.conf()),
@@ -79,7 +88,8 @@ impl Session {
             persisted: RwLock::new(self.persisted.read().clone()),
             remotes: RwLock::new(self.remotes.read().clone()),
             artifacts: RwLock::new(self.artifacts.read().clone()),
-        })
+            python,
+        }))
     }
 
     pub fn engine(&self) -> &Arc<Engine> {

@@ -114,12 +114,7 @@ impl<'a> Resolver<'a> {
                 Err(Error::InvalidPlan { detail: "lambda function outside a higher-order function".into() })
             }
             ExprType::NamedArgumentExpression(_) => Err(unsupported("named argument")),
-            ExprType::CommonInlineUserDefinedFunction(function) => match &function.function {
-                Some(proto::common_inline_user_defined_function::Function::PythonUdf(_)) => {
-                    Err(unsupported("Python UDF"))
-                }
-                _ => Err(unsupported("JVM UDF")),
-            },
+            ExprType::CommonInlineUserDefinedFunction(function) => self.python_call(function),
             ExprType::MergeAction(_) => Err(unsupported("MERGE action")),
             ExprType::TypedAggregateExpression(_) => Err(unsupported("typed aggregate")),
             ExprType::DirectShufflePartitionId(_) => Err(unsupported("direct shuffle partition id")),

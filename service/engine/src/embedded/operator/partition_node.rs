@@ -23,6 +23,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use super::cache::CacheNode;
 use super::fence::FenceNode;
 use super::partition_exec::{PartitionExec, PhysicalOperation};
+use crate::embedded::python::PythonNode;
 
 /// What is done to the partitions of the input. Bounds and means are bits, so that nodes can be compared and hashed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -152,7 +153,9 @@ pub fn is_position_dependent(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         let is_partition_node = matches!(node, LogicalPlan::Extension(extension)
-            if extension.node.as_any().is::<PartitionNode>() || extension.node.as_any().is::<CacheNode>());
+            if extension.node.as_any().is::<PartitionNode>()
+                || extension.node.as_any().is::<CacheNode>()
+                || extension.node.as_any().is::<PythonNode>());
         found |= is_partition_node || node.expressions().iter().any(Expr::is_volatile);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
@@ -193,6 +196,11 @@ impl ExtensionPlanner for PartitionPlanner {
         }
         if let (Some(node), [input]) = (node.as_any().downcast_ref::<CacheNode>(), physical_inputs) {
             return Ok(Some(node.exec(Arc::clone(input))));
+        }
+        if let (Some(node), [input]) = (node.as_any().downcast_ref::<PythonNode>(), physical_inputs) {
+            let physical =
+                |expr: &Expr| planner.create_physical_expr(expr, node.input.schema(), session, planning_context);
+            return Ok(Some(node.physical(Arc::clone(input), &physical)?));
         }
         let (Some(node), [input]) = (node.as_any().downcast_ref::<PartitionNode>(), physical_inputs) else {
             return Ok(None);

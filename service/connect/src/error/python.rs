@@ -1,0 +1,20 @@
+//! Errors of Python functions in Spark's terms.
+
+use ::engine::PythonError as Error;
+
+use super::exception::{PYTHON, SPARK};
+use super::report::Report;
+
+pub fn report(error: &Error) -> Report {
+    let text = error.to_string();
+    match error {
+        Error::Raised { traceback } => Report::of(PYTHON, "PYTHON_EXCEPTION", &[("traceback", traceback)], &text),
+        Error::VersionMismatch { client, worker } => Report::of(
+            SPARK,
+            "PYTHON_VERSION_MISMATCH",
+            &[("driver_version", client), ("worker_version", worker)],
+            &text,
+        ),
+        _ => Report::plain(SPARK, &text).caused_by(error),
+    }
+}

@@ -1,0 +1,211 @@
+//! The logical node of what runs in Python.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, FieldRef};
+use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+
+use super::{EvalType, Host, PythonFunction};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PythonOperation {
+    /// Appends a column for each call.
+    Evaluate(Vec<Evaluation>),
+    /// Each partition's batches through one function of batches.
+    Map(MapFunction),
+}
+
+/// A call whose result becomes a column.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Evaluation {
+    /// Innermost first; the last one gives the result.
+    pub functions: Vec<Arc<PythonFunction>>,
+    pub arguments: Vec<EvaluationArgument>,
+    /// The column's name in the plan.
+    pub column: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EvaluationArgument {
+    pub name: Option<String>,
+    pub expr: Expr,
+    /// Spark's type of it.
+    pub field: FieldRef,
+}
+
+impl Evaluation {
+    /// The result's type.
+    pub fn output(&self) -> Option<&FieldRef> {
+        self.functions.last().map(|function| &function.output)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MapFunction {
+    pub function: Arc<PythonFunction>,
+    /// The input's columns under the names that the function sees.
+    pub input: Vec<FieldRef>,
+    /// The columns that it gives, under their names in the plan.
+    pub output: Vec<FieldRef>,
+    /// Whether the tasks start together and can talk to each other.
+    pub is_barrier: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct PythonNode {
+    pub operation: PythonOperation,
+    pub host: Arc<Host>,
+    pub input: LogicalPlan,
+    schema: DFSchemaRef,
+}
+
+impl PythonNode {
+    pub fn new(operation: PythonOperation, host: Arc<Host>, input: LogicalPlan) -> Result<PythonNode> {
+        let unqualified = |field: &FieldRef| (None, Arc::clone(field));
+        let fields = match &operation {
+            PythonOperation::Evaluate(evaluations) => {
+                let passed_on = input.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), Arc::clone(field)));
+                let appended = evaluations.iter().filter_map(|evaluation| {
+                    let field = evaluation.output()?.as_ref().clone().with_name(&evaluation.column);
+                    Some((None, Arc::new(field)))
+                });
+                passed_on.chain(appended).collect()
+            }
+            PythonOperation::Map(map) => map.output.iter().map(unqualified).collect(),
+        };
+        let schema = Arc::new(DFSchema::new_with_metadata(fields, Default::default())?);
+        Ok(PythonNode { operation, host, input, schema })
+    }
+
+    pub fn plan(operation: PythonOperation, host: Arc<Host>, input: LogicalPlan) -> Result<LogicalPlan> {
+        let node = PythonNode::new(operation, host, input)?;
+        Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+    }
+
+    fn num_inputs(&self) -> usize {
+        self.input.schema().fields().len()
+    }
+
+    fn title(&self) -> &'static str {
+        match &self.operation {
+            PythonOperation::Evaluate(evaluations) => {
+                let first = evaluations.first().and_then(|evaluation| evaluation.functions.last());
+                match first.map(|function| function.eval_type) {
+                    Some(EvalType::Batched) => "BatchEvalPython",
+                    _ => "ArrowEvalPython",
+                }
+            }
+            PythonOperation::Map(map) if map.function.eval_type == EvalType::MapPandasIter => "MapInPandas",
+            PythonOperation::Map(_) => "MapInArrow",
+        }
+    }
+}
+
+impl PartialEq for PythonNode {
+    fn eq(&self, other: &Self) -> bool {
+        self.operation == other.operation && self.input == other.input
+    }
+}
+
+impl Eq for PythonNode {}
+
+impl Hash for PythonNode {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.operation.hash(state);
+        self.input.hash(state);
+    }
+}
+
+impl PartialOrd for PythonNode {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        (self == other).then_some(Ordering::Equal)
+    }
+}
+
+impl UserDefinedLogicalNodeCore for PythonNode {
+    fn name(&self) -> &str {
+        self.title()
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &self.schema
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        match &self.operation {
+            PythonOperation::Evaluate(evaluations) => {
+                let arguments = evaluations.iter().flat_map(|evaluation| &evaluation.arguments);
+                arguments.map(|argument| argument.expr.clone()).collect()
+            }
+            PythonOperation::Map(_) => Vec::new(),
+        }
+    }
+
+    /// A filter on a result must stay above; one on other columns may go below.
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        let all = || self.schema.fields().iter().map(|field: &Arc<Field>| field.name().clone()).collect();
+        match &self.operation {
+            PythonOperation::Evaluate(evaluations)
+                if evaluations.iter().all(|evaluation| evaluation.functions.iter().all(|f| f.is_deterministic)) =>
+            {
+                evaluations.iter().map(|evaluation| evaluation.column.clone()).collect()
+            }
+            _ => all(),
+        }
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = match &self.operation {
+            PythonOperation::Evaluate(evaluations) => evaluations
+                .iter()
+                .flat_map(|evaluation| &evaluation.functions)
+                .map(|function| function.name.as_str())
+                .collect(),
+            PythonOperation::Map(map) => vec![&map.function.name],
+        };
+        write!(f, "{} [{}]", self.title(), names.join(", "))
+    }
+
+    fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
+        let input =
+            inputs.pop().ok_or_else(|| DataFusionError::Internal("a Python node has one input".to_owned()))?;
+        let mut operation = self.operation.clone();
+        if let PythonOperation::Evaluate(evaluations) = &mut operation {
+            let arguments = evaluations.iter_mut().flat_map(|evaluation| &mut evaluation.arguments);
+            for (argument, expr) in arguments.zip(exprs) {
+                argument.expr = expr;
+            }
+        }
+        PythonNode::new(operation, Arc::clone(&self.host), input)
+    }
+
+    fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let num_inputs = self.num_inputs();
+        let needed = match &self.operation {
+            PythonOperation::Map(_) => (0..num_inputs).collect(),
+            PythonOperation::Evaluate(_) => {
+                let schema = self.input.schema();
+                let mut needed: Vec<usize> =
+                    output_columns.iter().copied().filter(|index| *index < num_inputs).collect();
+                for expr in UserDefinedLogicalNodeCore::expressions(self) {
+                    let columns = expr.column_refs();
+                    needed.extend(columns.into_iter().filter_map(|column| schema.maybe_index_of_column(column)));
+                }
+                needed.sort_unstable();
+                needed.dedup();
+                needed
+            }
+        };
+        Some(vec![needed])
+    }
+}

@@ -1,0 +1,26 @@
+//! Python worker processes: started, bounded, spoken to in Spark's own protocol, and killed with their task.
+//!
+//! A [`Task`] is what one worker does to one partition: a function that a client has pickled, and the rows it is applied
+//! to, as Arrow. [`Workers::run`] finds a worker for it and gives what comes back. A [`BarrierStage`] is the context of
+//! tasks that run together: through it they meet and tell each other messages.
+//!
+//! Knows: processes, sockets, `pyspark.worker`'s protocol, Arrow's stream format.
+//! Must not know: plans, expressions, sessions' state, gangs, what a function computes.
+
+mod barrier;
+mod error;
+mod interpreter;
+mod options;
+mod pool;
+mod process;
+mod protocol;
+mod run;
+mod task;
+
+pub use barrier::{BarrierSeat, BarrierStage};
+pub use error::{Error, Result};
+pub use interpreter::Interpreter;
+pub use options::Options;
+pub use pool::Workers;
+pub use run::{Input, InputShape, Output};
+pub use task::{Argument, Function, Place, TableFunction, Task, Work};
