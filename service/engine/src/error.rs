@@ -107,6 +107,9 @@ pub enum Error {
     /// A Python function failed, or could not be run.
     #[error("{source}")]
     Python { #[source] source: python::Error },
+    /// INVALID_PANDAS_UDF_PLACEMENT: aggregate Python functions beside others.
+    #[error("the aggregate Python functions {functions:?} cannot stand beside other aggregate functions")]
+    AggregatePlacement { functions: Vec<String> },
     /// ARROW_TYPE_MISMATCH: a Python function gives other columns than it declares.
     #[error("{operation} gives {found}, declared is {expected}")]
     ArrowTypeMismatch { operation: String, expected: String, found: String },

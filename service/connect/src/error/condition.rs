@@ -98,6 +98,7 @@ const CONDITIONS: &[(&str, &str, &str)] = &[
     ("INVALID_HANDLE.SESSION_CLOSED", "HY000", "The handle <handle> is invalid. Session was closed."),
     ("INVALID_HANDLE.SESSION_NOT_FOUND", "HY000", "The handle <handle> is invalid. Session not found."),
     ("INVALID_INDEX_OF_ZERO", "22003", "The index 0 is invalid. An index shall be either < 0 or > 0 (the first element has index 1)."),
+    ("INVALID_PANDAS_UDF_PLACEMENT", "0A000", "The group aggregate pandas UDF <functionList> cannot be invoked together with as other, non-pandas aggregate functions."),
     ("INVALID_PARAMETER_VALUE.INTERRUPT_TYPE_OPERATION_ID_REQUIRES_ID", "22023", "The value of parameter(s) <parameter> in <functionName> is invalid: INTERRUPT_TYPE_OPERATION_ID requested, but no operation_id provided."),
     ("INVALID_PARAMETER_VALUE.INTERRUPT_TYPE_TAG_REQUIRES_TAG", "22023", "The value of parameter(s) <parameter> in <functionName> is invalid: INTERRUPT_TYPE_TAG requested, but no operation_tag provided."),
     ("INVALID_SCHEMA.PARSE_ERROR", "42K07", "The input schema <inputSchema> is not a valid schema string. Cannot parse the schema:\n<reason>"),

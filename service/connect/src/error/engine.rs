@@ -125,6 +125,10 @@ pub fn report(error: &Error) -> Report {
             "Python functions, since this server was started without Python (key `python` of its configuration)",
         ),
         Error::Python { source } => super::python::report(source),
+        Error::AggregatePlacement { functions } => analysis(
+            "INVALID_PANDAS_UDF_PLACEMENT",
+            &[("functionList", &comma_separated(functions.iter().map(|name| quoted_id([name.as_str()]))))],
+        ),
         Error::ArrowTypeMismatch { operation, expected, found } => Report::of(
             SPARK,
             "ARROW_TYPE_MISMATCH",

@@ -9,6 +9,7 @@ mod columns;
 mod exec;
 mod extract;
 mod function;
+mod group;
 mod host;
 mod node;
 mod plan;
@@ -18,4 +19,6 @@ pub use call::PythonCall;
 pub use extract::ExtractRule;
 pub use function::{EvalType, PythonFunction};
 pub use host::{Host, SessionFiles};
-pub use node::{MapFunction, PythonNode, PythonOperation};
+pub use node::{
+    AggregateCall, GroupAggregate, GroupFunction, GroupedRelation, MapFunction, PythonNode, PythonOperation,
+};

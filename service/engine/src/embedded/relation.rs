@@ -11,6 +11,7 @@ mod columns;
 mod deduplicate;
 mod describe;
 mod generate;
+mod group_map;
 mod grow;
 mod join;
 mod local;
@@ -21,6 +22,7 @@ mod ml;
 mod na;
 mod pivot;
 mod project;
+mod python_aggregate;
 mod range;
 mod read;
 mod rows;
@@ -193,6 +195,8 @@ impl<'a> Resolution<'a> {
             (RelType::ApproxQuantile(quantile), Some(input)) => self.approx_quantile(quantile, input).await,
             (RelType::FreqItems(items), Some(input)) => self.freq_items(items, input).await,
             (RelType::MapPartitions(map), Some(input)) => self.map_partitions(map, input),
+            (RelType::GroupMap(map), Some(input)) => self.group_map(map, input, outer).await,
+            (RelType::CoGroupMap(map), Some(left)) => self.cogroup_map(map, left, outer).await,
             (RelType::Unpivot(unpivot), Some(input)) => self.unpivot(unpivot, input, outer).await,
             (RelType::Transpose(transpose), Some(input)) => self.transpose(transpose, input, outer).await,
             (other, _) => Err(Error::Unsupported { feature: format!("relation {}", kind(other)) }),
@@ -297,6 +301,8 @@ fn first_input(relation: &Relation) -> Result<Option<&Relation>> {
         RelType::ApproxQuantile(message) => &message.input,
         RelType::FreqItems(message) => &message.input,
         RelType::MapPartitions(message) => &message.input,
+        RelType::GroupMap(message) => &message.input,
+        RelType::CoGroupMap(message) => &message.input,
         RelType::Unpivot(message) => &message.input,
         RelType::Transpose(message) => &message.input,
         _ => return Ok(None),

@@ -26,7 +26,7 @@ impl Resolver<'_> {
         if is_distinct {
             return Err(Error::Unsupported { feature: format!("DISTINCT in a call of the Python function {name}") });
         }
-        if !function.eval_type.is_scalar() {
+        if !function.eval_type.is_scalar() && !function.eval_type.is_aggregate() {
             return Err(Error::Unsupported { feature: format!("the Python function {name} as a value of each row") });
         }
         if !self.variables.is_empty() {

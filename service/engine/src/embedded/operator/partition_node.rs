@@ -197,10 +197,11 @@ impl ExtensionPlanner for PartitionPlanner {
         if let (Some(node), [input]) = (node.as_any().downcast_ref::<CacheNode>(), physical_inputs) {
             return Ok(Some(node.exec(Arc::clone(input))));
         }
-        if let (Some(node), [input]) = (node.as_any().downcast_ref::<PythonNode>(), physical_inputs) {
-            let physical =
-                |expr: &Expr| planner.create_physical_expr(expr, node.input.schema(), session, planning_context);
-            return Ok(Some(node.physical(Arc::clone(input), &physical)?));
+        if let Some(node) = node.as_any().downcast_ref::<PythonNode>()
+            && let Some(schema) = node.input_schema()
+        {
+            let physical = |expr: &Expr| planner.create_physical_expr(expr, schema, session, planning_context);
+            return Ok(Some(node.physical(physical_inputs.to_vec(), &physical)?));
         }
         let (Some(node), [input]) = (node.as_any().downcast_ref::<PartitionNode>(), physical_inputs) else {
             return Ok(None);

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow::row::OwnedRow;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as PlanResult;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -20,15 +22,24 @@ use parking_lot::Mutex;
 use python::{Argument, Function, Input, InputShape, Output, Place, Task, Work};
 
 use super::columns::{from_worker, to_worker, worker_field};
+use super::group::{Grouped, Keys, key_types, sorted_keys};
 use super::zip::Waiting;
-use super::{EvalType, Host, MapFunction, PythonFunction};
+use super::{EvalType, GroupAggregate, GroupFunction, Host, MapFunction, PythonFunction};
 use crate::{Error, Result, data_type};
+
+/// Results of so many groups that are ready become one batch.
+const GROUPS_JOINED_MAX: usize = 1024;
+
+/// A key, and its rows in each input.
+type Group = (OwnedRow, Vec<Vec<RecordBatch>>);
 
 /// [`super::PythonOperation`] over physical expressions.
 #[derive(Debug, Clone)]
 pub enum PhysicalOperation {
     Evaluate(Evaluate),
     Map(MapFunction),
+    Group(GroupFunction),
+    Aggregate(GroupAggregate),
 }
 
 /// Calls of one kind, which one worker evaluates together.
@@ -50,7 +61,7 @@ pub struct EvaluateCall {
 pub struct PythonExec {
     operation: PhysicalOperation,
     host: Arc<Host>,
-    input: Arc<dyn ExecutionPlan>,
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
     stage_id: i64,
     properties: Arc<PlanProperties>,
 }
@@ -59,16 +70,17 @@ impl PythonExec {
     pub fn new(
         operation: PhysicalOperation,
         host: Arc<Host>,
-        input: Arc<dyn ExecutionPlan>,
+        inputs: Vec<Arc<dyn ExecutionPlan>>,
         schema: SchemaRef,
     ) -> PythonExec {
+        let num_partitions = inputs.first().map_or(1, |input| input.output_partitioning().partition_count());
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            Partitioning::UnknownPartitioning(num_partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        PythonExec { operation, host, input, stage_id: Host::next_stage(), properties: Arc::new(properties) }
+        PythonExec { operation, host, inputs, stage_id: Host::next_stage(), properties: Arc::new(properties) }
     }
 
     fn task(&self, partition: usize, functions: &[Arc<PythonFunction>], eval_type: EvalType, work: Work) -> Task {
@@ -98,7 +110,12 @@ impl PythonExec {
         }
     }
 
-    fn map(&self, map: &MapFunction, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn map(
+        &self,
+        map: &MapFunction,
+        partition: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let function = Arc::clone(&map.function);
         let work = Work::Functions(vec![Function {
             commands: vec![function.command.clone()],
@@ -107,45 +124,172 @@ impl PythonExec {
         let task = self.task(partition, std::slice::from_ref(&function), function.eval_type, work);
         let zone = Arc::clone(&self.host.time_zone);
         let fields: Fields = map.input.iter().map(|field| worker_field(field, &zone)).collect();
-        let sent = Arc::new(Schema::new(vec![Field::new("_0", DataType::Struct(fields.clone()), false)]));
+        let sent = Arc::new(Schema::new(vec![Field::new("_0", DataType::Struct(fields), false)]));
         let shape = InputShape::Stream(Arc::clone(&sent));
-        let input = self.rows(partition, context)?.map(move |batch| {
-            let batch = batch?;
-            let columns: Vec<ArrayRef> = batch
-                .columns()
-                .iter()
-                .zip(&fields)
-                .map(|(column, field)| to_worker(column, field.data_type()))
-                .collect::<Result<_>>()?;
-            let rows = StructArray::try_new_with_length(fields.clone(), columns, None, batch.num_rows())?;
-            Ok(RecordBatch::try_new(Arc::clone(&sent), vec![Arc::new(rows)])?)
+        let input = self.rows(0, partition, context)?.map(move |batch| {
+            for_worker(&batch?, &sent, true)
         });
         self.host.files.prepare()?;
-        let outputs = self.host.workers.run(task, shape, sendable(input.boxed()));
+        let outputs = self.host.workers.run(task, shape, fallible(input.map_ok(Input::Batch).boxed()));
+        Ok(self.rows_of(outputs.boxed(), function))
+    }
+
+    /// What a function of batches or groups gives: rows as one struct.
+    fn rows_of(
+        &self,
+        outputs: BoxStream<'static, python::Result<Output>>,
+        function: Arc<PythonFunction>,
+    ) -> SendableRecordBatchStream {
         let schema = self.schema();
         let batches = outputs.map(move |output| {
             let batch = batch_of(output)?;
-            let rows = batch.column(0).as_struct_opt().ok_or_else(|| broken("a map function gave no rows"))?;
+            let rows = batch.columns().first().and_then(|column| column.as_struct_opt());
+            let rows = rows.ok_or_else(|| broken("a function of batches gave no rows"))?;
             let columns = declared(rows.columns(), schema.fields(), &function.name)?;
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options)?)
         });
-        Ok(adapted(self.schema(), batches.boxed()))
+        adapted(self.schema(), batches.boxed())
+    }
+
+    fn group(
+        &self,
+        group: &GroupFunction,
+        partition: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let function = Arc::clone(&group.function);
+        // For each relation: how many numbers follow, how many of them are keys, keys, values.
+        let offsets = group.relations.iter().flat_map(|relation| {
+            let length = 1 + relation.keys.len() + relation.values.len();
+            let positions = relation.keys.iter().chain(&relation.values).copied();
+            [length, relation.keys.len()].into_iter().chain(positions)
+        });
+        let work = Work::Functions(vec![Function {
+            commands: vec![function.command.clone()],
+            arguments: offsets.map(Argument::at).collect(),
+        }]);
+        let task = self.task(partition, std::slice::from_ref(&function), function.eval_type, work);
+        // Some kinds take the columns as one struct.
+        let is_nested = matches!(function.eval_type, EvalType::GroupedMapArrow | EvalType::GroupedMapArrowIter);
+        let zone = &self.host.time_zone;
+        let schemas: Vec<SchemaRef> = group
+            .relations
+            .iter()
+            .map(|relation| {
+                let fields: Fields = relation.columns.iter().map(|field| worker_field(field, zone)).collect();
+                let fields = if is_nested {
+                    Fields::from(vec![Field::new("_0", DataType::Struct(fields), false)])
+                } else {
+                    fields
+                };
+                Arc::new(Schema::new(fields))
+            })
+            .collect();
+        let sent = schemas.clone();
+        let keys = group.relations.iter().map(|relation| relation.keys.clone()).collect();
+        let groups = self.groups(keys, partition, context)?.map(move |group| {
+            let (_, relations) = group?;
+            let relations = relations.iter().zip(&sent).map(|(batches, schema)| {
+                if batches.is_empty() {
+                    // The function is given an empty table of the right columns.
+                    return Ok(vec![RecordBatch::new_empty(Arc::clone(schema))]);
+                }
+                batches.iter().map(|batch| for_worker(batch, schema, is_nested)).collect::<Result<Vec<_>>>()
+            });
+            Ok(Input::Group(relations.collect::<Result<_>>()?))
+        });
+        self.host.files.prepare()?;
+        let outputs = self.host.workers.run(task, InputShape::Groups(schemas), fallible(groups.boxed()));
+        Ok(self.rows_of(outputs.boxed(), function))
+    }
+
+    fn aggregate(
+        &self,
+        aggregate: &GroupAggregate,
+        partition: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let functions: Vec<_> = aggregate.calls.iter().map(|call| Arc::clone(&call.function)).collect();
+        let eval_type = functions.first().map_or(EvalType::GroupedAggPandas, |function| function.eval_type);
+        let work = aggregate.calls.iter().map(|call| Function {
+            commands: vec![call.function.command.clone()],
+            arguments: arguments(&call.arguments),
+        });
+        let task = self.task(partition, &functions, eval_type, Work::Functions(work.collect()));
+        let named = aggregate.arguments.iter().enumerate().map(|(index, field)| {
+            worker_field(&field.as_ref().clone().with_name(format!("_{index}")), &self.host.time_zone)
+        });
+        let sent = Arc::new(Schema::new(named.collect::<Fields>()));
+        let shape = InputShape::Groups(vec![Arc::clone(&sent)]);
+        let waiting = Arc::new(Mutex::new(Waiting::default()));
+        let (sent_keys, num_keys) = (Arc::clone(&waiting), aggregate.num_keys);
+        let groups = self.groups(vec![(0..num_keys).collect()], partition, context)?.map(move |group| {
+            let (_, relations) = group?;
+            let batches = relations.into_iter().next().unwrap_or_default();
+            let Some(first) = batches.first() else { return Err(broken("a group without rows")) };
+            let keys: Vec<usize> = (0..num_keys).collect();
+            sent_keys.lock().push(first.slice(0, 1).project(&keys)?);
+            let columns: Vec<usize> = (num_keys..first.num_columns()).collect();
+            let batches = batches.iter().map(|batch| for_worker(&batch.project(&columns)?, &sent, false));
+            Ok(Input::Group(vec![batches.collect::<Result<_>>()?]))
+        });
+        self.host.files.prepare()?;
+        let outputs = self.host.workers.run(task, shape, fallible(groups.boxed()));
+        let results = functions.iter().map(|function| (Arc::clone(&function.output), function.name.clone()));
+        let batches = self.with_results(outputs.boxed(), waiting, results.collect());
+        // A worker gives a batch for each group.
+        let schema = self.schema();
+        let joined = batches.ready_chunks(GROUPS_JOINED_MAX).map(move |batches| {
+            let batches = batches.into_iter().collect::<PlanResult<Vec<_>>>()?;
+            Ok(arrow::compute::concat_batches(&schema, &batches)?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), joined)))
+    }
+
+    /// The groups of all inputs, by the positions of their keys, in the order of the keys.
+    fn groups(
+        &self,
+        positions: Vec<Vec<usize>>,
+        partition: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<BoxStream<'static, Result<Group>>> {
+        let types = self.inputs.iter().zip(&positions).map(|(input, positions)| {
+            let schema = input.schema();
+            positions.iter().map(|position| schema.field(*position).data_type().clone()).collect()
+        });
+        let keys = Keys::new(key_types(&types.collect::<Vec<_>>())?)?;
+        let rows_max = self.host.batch_rows_max;
+        let mut reading = Vec::with_capacity(self.inputs.len());
+        for (index, positions) in positions.into_iter().enumerate() {
+            let reservation = MemoryConsumer::new("Python groups").register(context.memory_pool());
+            reading.push((self.rows(index, partition, context)?, positions, reservation));
+        }
+        let read = async move {
+            let mut relations = Vec::with_capacity(reading.len());
+            for (rows, positions, reservation) in reading {
+                relations.push(Grouped::read(rows, &keys, &positions, reservation).await?);
+            }
+            let keys = sorted_keys(&relations);
+            let groups = keys.into_iter().map(move |key| {
+                let group = relations.iter().map(|relation| relation.group(&key, rows_max));
+                let group = group.collect::<Result<_>>()?;
+                Ok((key, group))
+            });
+            Ok(stream::iter(groups))
+        };
+        Ok(stream::once(read).try_flatten().boxed())
     }
 
     fn evaluate(
         &self,
         evaluate: &Evaluate,
         partition: usize,
-        context: Arc<TaskContext>,
+        context: &Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let calls = evaluate.calls.iter().map(|call| Function {
             commands: call.functions.iter().map(|function| function.command.clone()).collect(),
-            arguments: call
-                .arguments
-                .iter()
-                .map(|(offset, name)| Argument { name: name.clone(), ..Argument::at(*offset) })
-                .collect(),
+            arguments: arguments(&call.arguments),
         });
         let functions: Vec<_> = evaluate.calls.iter().flat_map(|call| call.functions.clone()).collect();
         let mut task = self.task(partition, &functions, evaluate.eval_type, Work::Functions(calls.collect()));
@@ -165,7 +309,7 @@ impl PythonExec {
         let waiting = Arc::new(Mutex::new(Waiting::default()));
         let sent_rows = Arc::clone(&waiting);
         let arguments = evaluate.arguments.clone();
-        let input = self.rows(partition, context)?.map(move |batch| {
+        let input = self.rows(0, partition, context)?.map(move |batch| {
             let batch = batch?;
             let num_rows = batch.num_rows();
             let columns = arguments.iter().zip(sent.fields()).map(|((expr, _), field)| {
@@ -177,13 +321,23 @@ impl PythonExec {
             Ok(RecordBatch::try_new_with_options(Arc::clone(&sent), columns, &options)?)
         });
         self.host.files.prepare()?;
-        let outputs = self.host.workers.run(task, shape, sendable(input.boxed()));
+        let outputs = self.host.workers.run(task, shape, fallible(input.map_ok(Input::Batch).boxed()));
         let results: Vec<(FieldRef, String)> = evaluate
             .calls
             .iter()
             .filter_map(|call| call.functions.last())
             .map(|function| (Arc::clone(&function.output), function.name.clone()))
             .collect();
+        Ok(self.with_results(outputs.boxed(), waiting, results))
+    }
+
+    /// Rows that wait, with the results that come for them.
+    fn with_results(
+        &self,
+        outputs: BoxStream<'static, python::Result<Output>>,
+        waiting: Arc<Mutex<Waiting>>,
+        results: Vec<(FieldRef, String)>,
+    ) -> SendableRecordBatchStream {
         let schema = self.schema();
         let done = Arc::clone(&waiting);
         let batches = outputs.map(move |output| {
@@ -201,13 +355,18 @@ impl PythonExec {
         });
         let end = stream::once(future::lazy(move |_| done.lock().finish()));
         let batches = batches.chain(end.filter_map(|end| future::ready(end.err().map(Err))));
-        Ok(adapted(self.schema(), batches.boxed()))
+        adapted(self.schema(), batches.boxed())
     }
 
     /// The input's batches, cut to what workers take.
-    fn rows(&self, partition: usize, context: Arc<TaskContext>) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+    fn rows(
+        &self,
+        input: usize,
+        partition: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let rows_max = self.host.batch_rows_max;
-        let input = self.input.execute(partition, context)?;
+        let input = self.inputs[input].execute(partition, Arc::clone(context))?;
         let cut = input.map_err(Error::from).map_ok(move |batch| {
             let num_rows = batch.num_rows();
             let starts = (0..num_rows).step_by(rows_max);
@@ -219,13 +378,33 @@ impl PythonExec {
     }
 }
 
+/// Positions as the protocol has them.
+fn arguments(positions: &[(usize, Option<String>)]) -> Vec<Argument> {
+    positions.iter().map(|(offset, name)| Argument { name: name.clone(), ..Argument::at(*offset) }).collect()
+}
+
+/// A batch under a worker's types; its columns as one struct where the worker wants that.
+fn for_worker(batch: &RecordBatch, schema: &SchemaRef, is_nested: bool) -> Result<RecordBatch> {
+    let nested = match schema.fields().first().map(|field| field.data_type()) {
+        Some(DataType::Struct(fields)) if is_nested => Some(fields),
+        _ => None,
+    };
+    let fields = nested.unwrap_or(schema.fields());
+    let columns = batch.columns().iter().zip(fields).map(|(column, field)| to_worker(column, field.data_type()));
+    let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+    let columns: Vec<ArrayRef> = match nested {
+        Some(fields) => {
+            vec![Arc::new(StructArray::try_new_with_length(fields.clone(), columns, None, batch.num_rows())?)]
+        }
+        None => columns,
+    };
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
 /// Input as a worker takes it. An error of ours travels through.
-fn sendable(input: BoxStream<'static, Result<RecordBatch>>) -> BoxStream<'static, python::Result<Input>> {
-    let input = input.map(|batch| match batch {
-        Ok(batch) => Ok(Input::Batch(batch)),
-        Err(error) => Err(python::Error::Input { source: Box::new(error) }),
-    });
-    input.boxed()
+fn fallible(input: BoxStream<'static, Result<Input>>) -> BoxStream<'static, python::Result<Input>> {
+    input.map_err(|error| python::Error::Input { source: Box::new(error) }).boxed()
 }
 
 fn batch_of(output: python::Result<Output>) -> Result<RecordBatch> {
@@ -271,6 +450,10 @@ impl DisplayAs for PythonExec {
                 .map(|function| function.name.as_str())
                 .collect(),
             PhysicalOperation::Map(map) => vec![&map.function.name],
+            PhysicalOperation::Group(group) => vec![&group.function.name],
+            PhysicalOperation::Aggregate(aggregate) => {
+                aggregate.calls.iter().map(|call| call.function.name.as_str()).collect()
+            }
         };
         write!(f, "PythonExec: [{}]", names.join(", "))
     }
@@ -286,11 +469,11 @@ impl ExecutionPlan for PythonExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
+        self.inputs.iter().collect()
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
+        vec![false; self.inputs.len()]
     }
 
     fn apply_expressions(
@@ -308,16 +491,17 @@ impl ExecutionPlan for PythonExec {
 
     fn with_new_children(
         self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let input = children.swap_remove(0);
-        Ok(Arc::new(PythonExec::new(self.operation.clone(), Arc::clone(&self.host), input, self.schema())))
+        Ok(Arc::new(PythonExec::new(self.operation.clone(), Arc::clone(&self.host), children, self.schema())))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> PlanResult<SendableRecordBatchStream> {
         let stream = match &self.operation {
-            PhysicalOperation::Evaluate(evaluate) => self.evaluate(evaluate, partition, context)?,
-            PhysicalOperation::Map(map) => self.map(map, partition, context)?,
+            PhysicalOperation::Evaluate(evaluate) => self.evaluate(evaluate, partition, &context)?,
+            PhysicalOperation::Map(map) => self.map(map, partition, &context)?,
+            PhysicalOperation::Group(group) => self.group(group, partition, &context)?,
+            PhysicalOperation::Aggregate(aggregate) => self.aggregate(aggregate, partition, &context)?,
         };
         Ok(stream)
     }

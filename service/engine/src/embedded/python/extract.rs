@@ -149,7 +149,7 @@ fn evaluated(mut exprs: Vec<Expr>, mut input: LogicalPlan) -> Result<(Vec<Expr>,
             })
             .collect::<Result<_>>()?;
         let evaluations = together.into_iter().map(|ready| ready.evaluation).collect();
-        input = PythonNode::plan(PythonOperation::Evaluate(evaluations), host, input)?;
+        input = PythonNode::plan(PythonOperation::Evaluate(evaluations), host, vec![input])?;
     }
 }
 
@@ -174,6 +174,9 @@ impl Ready {
 fn collect(expr: &Expr, ready: &mut Vec<Ready>) -> Result<()> {
     expr.apply(|part| {
         let Some((call, _)) = PythonCall::of(part) else { return Ok(TreeNodeRecursion::Continue) };
+        if call.function.eval_type.is_aggregate() {
+            return Err(unsupported("this place of a query, which aggregate rows"));
+        }
         let Some((functions, arguments)) = chain(part) else { return Ok(TreeNodeRecursion::Continue) };
         if !ready.iter().any(|known| known.call == *part) {
             let column = format!("#py{:x}", COLUMNS.fetch_add(1, Ordering::Relaxed));

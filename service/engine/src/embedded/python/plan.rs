@@ -15,15 +15,17 @@ impl PythonNode {
     /// The plan that does the node's work. `physical` plans an expression over the input.
     pub fn physical(
         &self,
-        input: Arc<dyn ExecutionPlan>,
+        inputs: Vec<Arc<dyn ExecutionPlan>>,
         physical: &dyn Fn(&Expr) -> Result<Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let operation = match &self.operation {
             PythonOperation::Map(map) => PhysicalOperation::Map(map.clone()),
             PythonOperation::Evaluate(evaluations) => PhysicalOperation::Evaluate(evaluate(evaluations, physical)?),
+            PythonOperation::Group(group) => PhysicalOperation::Group(group.clone()),
+            PythonOperation::Aggregate(aggregate) => PhysicalOperation::Aggregate(aggregate.clone()),
         };
         let schema = Arc::new(datafusion::logical_expr::UserDefinedLogicalNodeCore::schema(self).as_arrow().clone());
-        Ok(Arc::new(PythonExec::new(operation, Arc::clone(&self.host), input, schema)))
+        Ok(Arc::new(PythonExec::new(operation, Arc::clone(&self.host), inputs, schema)))
     }
 }
 

@@ -16,7 +16,7 @@ use spark_connect_proto::expression::literal::LiteralType;
 use super::build::project;
 use super::columns::passed_on;
 use super::message::{aliased, attribute, call, cast, integer, rewrite};
-use super::project::has_aggregate;
+use super::project::{has_aggregate, is_aggregate};
 use super::{Outer, Resolution};
 use crate::embedded::expression::{Resolved, Typed, canonical_float};
 use crate::embedded::{Column, Frame};
@@ -226,8 +226,16 @@ impl Resolution<'_> {
                 vec![Expr::GroupingSet(GroupingSet::GroupingSets(sets))]
             }
         };
-        let aggregate_exprs = aggregates.iter().map(|(expr, name)| expr.clone().alias(name)).collect();
-        let aggregate = Aggregate::try_new(Arc::new(input.plan), group_exprs, aggregate_exprs)?;
+        let mut plan = match (self.python_aggregate(&input.plan, keys, &aggregates)?, sets) {
+            (Some(plan), Sets::One) => plan,
+            (Some(_), Sets::Many { .. }) => {
+                return Err(Error::Unsupported { feature: "aggregate Python functions over grouping sets".into() });
+            }
+            (None, _) => {
+                let aggregate_exprs = aggregates.iter().map(|(expr, name)| expr.clone().alias(name)).collect();
+                LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input.plan), group_exprs, aggregate_exprs)?)
+            }
+        };
         // A key that a grouping set leaves out is null.
         let is_nullable = matches!(sets, Sets::Many { .. });
         let columns: Vec<Column> = keys
@@ -247,7 +255,6 @@ impl Resolution<'_> {
                 output.field = Arc::new(field);
             }
         }
-        let mut plan = LogicalPlan::Aggregate(aggregate);
         if let Sets::Many { id, .. } = sets {
             let mut exprs: Vec<Expr> = columns.iter().map(Column::expr).collect();
             exprs.extend(aggregates.iter().map(|(_, name)| Expr::Column(PlanColumn::new_unqualified(name))));
@@ -271,7 +278,7 @@ impl Resolution<'_> {
             if let Some(key) = keys.iter().find(|key| key.expr == part) {
                 return Ok(Transformed::new(key.column.expr(), true, TreeNodeRecursion::Jump));
             }
-            if !matches!(part, Expr::AggregateFunction(_)) {
+            if !is_aggregate(&part) {
                 return Ok(Transformed::no(part));
             }
             let name = match aggregates.iter().find(|(known, _)| *known == part) {

@@ -26,7 +26,7 @@ impl Resolution<'_> {
             function: Arc::new(function),
             is_barrier: message.is_barrier.unwrap_or(false),
         };
-        Ok(Frame { plan: PythonNode::plan(PythonOperation::Map(map), host, input.plan)?, columns })
+        Ok(Frame { plan: PythonNode::plan(PythonOperation::Map(map), host, vec![input.plan])?, columns })
     }
 
     /// The columns of the rows that a function gives.

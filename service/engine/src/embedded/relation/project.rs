@@ -14,6 +14,7 @@ use super::build::project;
 use super::missing::{Behind, is_unresolved, without_dropped};
 use super::{Outer, Resolution, missing, over};
 use crate::embedded::expression::Resolved;
+use crate::embedded::python::PythonCall;
 use crate::embedded::{Column, Frame};
 use crate::{Error, Result};
 
@@ -140,10 +141,16 @@ pub fn one_row() -> Frame {
     Frame { plan, columns: Vec::new() }
 }
 
+/// Whether the expression is a call of an aggregate function.
+pub fn is_aggregate(expr: &Expr) -> bool {
+    matches!(expr, Expr::AggregateFunction(_))
+        || PythonCall::of(expr).is_some_and(|(call, _)| call.function.eval_type.is_aggregate())
+}
+
 /// Whether an aggregate function stands in the expression outside of a window function.
 pub fn has_aggregate(expr: &Expr) -> bool {
     match expr {
-        Expr::AggregateFunction(_) => true,
+        expr if is_aggregate(expr) => true,
         Expr::WindowFunction(function) => {
             let params = &function.params;
             let orders = params.order_by.iter().map(|order| &order.expr);
