@@ -83,7 +83,7 @@ async fn run_other(session: &Arc<Session>, operation: &Arc<Operation>, command: 
         CommandType::CheckpointCommand(command) => checkpoint::run(session, operation, command).await,
         CommandType::RemoveCachedRemoteRelationCommand(command) => checkpoint::remove(session, command),
         CommandType::Extension(extension) => Err(Error::NoHandlerForExtension { type_url: extension.type_url }),
-        CommandType::RegisterFunction(_) => unsupported("user-defined functions"),
+        CommandType::RegisterFunction(function) => Ok(session.engine.register_function(&function)?),
         CommandType::RegisterTableFunction(_) => unsupported("user-defined table functions"),
         CommandType::RegisterDataSource(_) => unsupported("data sources in Python"),
         CommandType::WriteStreamOperationStart(_)

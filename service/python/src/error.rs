@@ -30,6 +30,8 @@ pub enum Error {
     Start { interpreter: String, #[source] source: std::io::Error },
     #[error("the files of session {session} cannot be kept in {path}")]
     Files { session: String, path: String, #[source] source: std::io::Error },
+    #[error("{name} cannot be unpacked: {detail}")]
+    Archive { name: String, detail: String },
     /// The worker said what its protocol does not have.
     #[error("a Python worker broke the protocol: {detail}")]
     Protocol { detail: String },

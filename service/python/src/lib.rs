@@ -7,6 +7,7 @@
 //! Knows: processes, sockets, `pyspark.worker`'s protocol, Arrow's stream format.
 //! Must not know: plans, expressions, sessions' state, gangs, what a function computes.
 
+mod archive;
 mod barrier;
 mod error;
 mod interpreter;

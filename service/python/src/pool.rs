@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tracing::{info, warn};
 
+use crate::archive;
 use crate::interpreter::Interpreter;
 use crate::options::Options;
 use crate::process::{Process, Spawner};
@@ -99,6 +101,14 @@ impl Workers {
             Ok(found)
         };
         self.shared.interpreter.get_or_try_init(|| probe).await
+    }
+
+    /// Unpacks an archive of Python's kinds (zip, tar and compressed tar, jar), told by its name, into a folder.
+    ///
+    /// # Errors
+    /// [`Error::Archive`] where it is none of them, or a member would leave the folder.
+    pub async fn unpack(&self, archive: &Path, name: &str, folder: &Path) -> Result<()> {
+        archive::unpack(&self.shared.options.interpreter, archive, name, folder).await
     }
 
     /// Ends the session's idle workers: its code is not needed any more. Its files are removed.

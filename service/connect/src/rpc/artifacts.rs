@@ -148,6 +148,18 @@ impl Upload<'_> {
                     self.session.engine.put_artifact(&name, data);
                 }
                 Destination::File { path } => self.forward(&path, &data).await?,
+                Destination::Module { name } => {
+                    self.session.artifacts.count_file(data.len())?;
+                    self.session.engine.python_files()?.put_module(&name, &data)?;
+                }
+                Destination::SessionFile { name } => {
+                    self.session.artifacts.count_file(data.len())?;
+                    self.session.engine.python_files()?.put(&name, &data)?;
+                }
+                Destination::Archive { name, folder } => {
+                    self.session.artifacts.count_file(data.len())?;
+                    self.session.engine.python_files()?.put_archive(&name, &folder, &data).await?;
+                }
             }
         }
         self.summaries.push(ArtifactSummary { name, is_crc_successful: is_intact });

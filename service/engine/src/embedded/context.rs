@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::Frame;
-use super::python::Host;
+use super::python::{Functions, Host, PythonFunction};
 use crate::{Conf, Error, Result};
 
 /// Shared by the resolution of a relation and of the expressions in it.
@@ -20,6 +20,7 @@ pub struct ResolveContext {
     pub references: Mutex<HashMap<i64, Frame>>,
     /// Where Python functions run; None: nowhere.
     python: Option<Arc<Host>>,
+    functions: Functions,
 }
 
 /// Column names must not repeat across resolutions either: a cached frame is joined with a later one.
@@ -28,11 +29,17 @@ static RESOLUTIONS: AtomicU64 = AtomicU64::new(1);
 impl ResolveContext {
     pub fn new(conf: Conf) -> ResolveContext {
         let resolution = RESOLUTIONS.fetch_add(1, Ordering::Relaxed);
-        ResolveContext { conf, next_column: AtomicU64::new(resolution << 24), references: Mutex::default(), python: None }
+        ResolveContext { conf, next_column: AtomicU64::new(resolution << 24), references: Mutex::default(), python: None, functions: Functions::default() }
     }
 
-    pub fn with_python(self, python: Option<Arc<Host>>) -> ResolveContext {
-        ResolveContext { python, ..self }
+    pub fn with_python(self, python: Option<Arc<Host>>, functions: Functions) -> ResolveContext {
+        ResolveContext { python, functions, ..self }
+    }
+
+    /// The registered function of a name.
+    pub fn function(&self, name: &str) -> Option<&PythonFunction> {
+        let lower = name.to_lowercase();
+        self.functions.get(lower.strip_prefix("system.session.").unwrap_or(&lower))
     }
 
     /// Where Python functions run.

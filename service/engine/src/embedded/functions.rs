@@ -67,6 +67,9 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// [`Error::UnresolvedRoutine`] for a name Spark does not know either, [`Error::Unsupported`] for one that it does,
 /// [`Error::WrongNumArgs`] and [`Error::DatatypeMismatch`] for wrong arguments.
 pub fn resolve(resolver: &Resolver<'_>, call: &UnresolvedFunction, expression: &Expression) -> Result<Typed> {
+    if let Some(function) = resolver.context.function(&call.function_name) {
+        return resolver.call_of_python(function.clone(), &call.arguments, call.is_distinct);
+    }
     let lower = call.function_name.to_lowercase();
     let name = ["spark_catalog.builtin.", "system.builtin.", "builtin."]
         .iter()

@@ -17,7 +17,7 @@ mod zip;
 
 pub use call::PythonCall;
 pub use extract::ExtractRule;
-pub use function::{EvalType, PythonFunction};
+pub use function::{EvalType, Functions, PythonFunction};
 pub use host::{Host, SessionFiles};
 pub use node::{
     AggregateCall, GroupAggregate, GroupFunction, GroupedRelation, MapFunction, PythonNode, PythonOperation,

@@ -81,7 +81,7 @@ impl<'a> Resolution<'a> {
         Resolution {
             session,
             extensions,
-            context: ResolveContext::new(session.conf()).with_python(session.python_host()),
+            context: ResolveContext::new(session.conf()).with_python(session.python_host(), session.functions()),
             state: session.state(),
             references: Mutex::default(),
             named: Mutex::default(),

@@ -24,7 +24,7 @@ pub use self::sql::SqlOutcome;
 pub use self::table::Table;
 
 use super::operator::CacheNode;
-use super::python::SessionFiles;
+use super::python::{Functions, SessionFiles};
 use super::relation::Resolution;
 use super::{Engine, Extensions, Frame};
 use crate::{Conf, Error, Result};
@@ -45,6 +45,8 @@ pub struct Session {
     /// Frames that the client holds by an id: checkpoints.
     remotes: RwLock<HashMap<String, Frame>>,
     artifacts: RwLock<HashMap<String, Bytes>>,
+    /// Registered functions by lower-case name.
+    functions: RwLock<Functions>,
     /// The files of its Python functions; None where the server runs none.
     python: Option<Arc<SessionFiles>>,
 }
@@ -69,6 +71,7 @@ impl Session {
             persisted: RwLock::default(),
             remotes: RwLock::default(),
             artifacts: RwLock::default(),
+            functions: RwLock::default(),
             python: engine.options().python.clone().map(|workers| Arc::new(SessionFiles::new(workers))),
         })
     }
@@ -88,6 +91,7 @@ impl Session {
             persisted: RwLock::new(self.persisted.read().clone()),
             remotes: RwLock::new(self.remotes.read().clone()),
             artifacts: RwLock::new(self.artifacts.read().clone()),
+            functions: RwLock::new(Arc::clone(&self.functions.read())),
             python,
         }))
     }

@@ -1,5 +1,6 @@
 //! A pickled function as a client describes it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
@@ -98,6 +99,9 @@ impl EvalType {
         )
     }
 }
+
+/// Registered functions by lower-case name. Shared with the plans that are being resolved.
+pub type Functions = Arc<BTreeMap<String, PythonFunction>>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PythonFunction {

@@ -175,6 +175,19 @@ impl SessionFiles {
         Ok(())
     }
 
+    /// Unpacks an archive into a folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and [`Error::Python`] for what is no archive.
+    pub async fn put_archive(&self, name: &str, folder: &str, data: &[u8]) -> Result<()> {
+        let packed = format!(".packed-{}", name.replace('/', "-"));
+        self.put(&packed, data)?;
+        let packed = self.folder.join(packed);
+        let unpacked = self.workers.unpack(&packed, name, &self.folder.join(folder)).await;
+        std::fs::remove_file(&packed).map_err(|source| self.error(source))?;
+        Ok(unpacked?)
+    }
+
     fn error(&self, source: io::Error) -> Error {
         Error::Io { path: self.folder.display().to_string(), source }
     }

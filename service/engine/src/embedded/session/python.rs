@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use spark_connect_proto::CommonInlineUserDefinedFunction;
+
 use super::Session;
-use crate::embedded::python::{Host, SessionFiles};
+use crate::embedded::python::{Functions, Host, PythonFunction, SessionFiles};
 use crate::{Error, Result};
 
 impl Session {
@@ -12,6 +14,22 @@ impl Session {
         let files = self.python.as_ref()?;
         let workers = self.engine.options().python.clone()?;
         Some(Arc::new(Host::new(workers, Arc::clone(files), &self.conf.read())))
+    }
+
+    pub(in crate::embedded) fn functions(&self) -> Functions {
+        Arc::clone(&self.functions.read())
+    }
+
+    /// Gives a function a name, by which SQL and expressions call it from now on.
+    ///
+    /// # Errors
+    /// [`Error::PythonOff`], and those of [`PythonFunction::from_proto`].
+    pub fn register_function(&self, message: &CommonInlineUserDefinedFunction) -> Result<()> {
+        let function = PythonFunction::from_proto(message)?;
+        self.python_files()?;
+        let mut functions = self.functions.write();
+        Arc::make_mut(&mut functions).insert(function.name.to_lowercase(), function);
+        Ok(())
     }
 
     /// The files that its functions import and open.
