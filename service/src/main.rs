@@ -4,6 +4,7 @@
 //! crate of the workspace; each of them knows only the next on a request's way.
 
 mod config;
+mod gang_slots;
 mod memory;
 mod metrics;
 mod rank_report;

@@ -13,6 +13,7 @@ use tonic::transport::server::TcpIncoming;
 use tracing::info;
 
 use crate::config::{Config, ServeArgs};
+use crate::gang_slots::GangSlots;
 
 /// A partition waits this long for its rank; a fit that ends earlier takes its partitions with it.
 const TICKET_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -70,7 +71,7 @@ async fn serve(config: Config) -> Result<(), BoxError> {
     };
     let partitions = PartitionServer::new(TICKET_LIFE);
     let services = Arc::new(connect::Services {
-        engine: engine(&config)?,
+        engine: engine(&config, gang.handle())?,
         gang: gang.handle(),
         partitions: partitions.clone(),
         internal_uri,
@@ -106,18 +107,18 @@ async fn serve(config: Config) -> Result<(), BoxError> {
     Ok(served?)
 }
 
-fn engine(config: &Config) -> engine::Result<Arc<Engine>> {
+fn engine(config: &Config, gang: gang::Handle) -> engine::Result<Arc<Engine>> {
     let memory = config.query_memory_bytes_max;
     Engine::new(engine::embedded::engine::Options {
         target_partitions: config.query_partitions,
         memory_limit_bytes: (memory > 0).then_some(memory),
         spill_dir: None,
         warehouse_dir: config.data_dir.join("warehouse"),
-        python: python_workers(config)?,
+        python: python_workers(config, gang)?,
     })
 }
 
-fn python_workers(config: &Config) -> engine::Result<Option<python::Workers>> {
+fn python_workers(config: &Config, gang: gang::Handle) -> engine::Result<Option<python::Workers>> {
     let Some(interpreter) = &config.python else { return Ok(None) };
     let files_dir = config.data_dir.join("python");
     let files_dir = std::path::absolute(&files_dir).unwrap_or(files_dir);
@@ -137,6 +138,7 @@ fn python_workers(config: &Config) -> engine::Result<Option<python::Workers>> {
         start_timeout: PYTHON_START_TIMEOUT,
         idle_timeout: PYTHON_IDLE_TIMEOUT,
         files_dir,
+        slots: Arc::new(GangSlots::new(gang)),
     };
     let failed = |source| engine::Error::Io { path: interpreter.display().to_string(), source };
     python::Workers::new(options).map(Some).map_err(failed)

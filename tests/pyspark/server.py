@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -19,14 +20,14 @@ ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Server:
-    """A running server. `port` is kept over a restart, so that a client finds it again. Settings are numbers."""
+    """A running server. `port` is kept over a restart, so that a client finds it again. Settings are numbers or texts."""
 
     def __init__(self, binary: str | None = None, data_dir: str | None = None, **settings: object):
         self.binary = binary or os.environ["PHALANX"]
         self.data_dir = data_dir or tempfile.mkdtemp(prefix="phalanx-")
         self.config = os.path.join(self.data_dir, "phalanx.toml")
         with open(self.config, "w") as file:
-            file.write("".join(f"{key} = {value}\n" for key, value in settings.items()))
+            file.write("".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items()))
         self.port = 0
         self.process: subprocess.Popen[str] | None = None
         self.log: list[str] = []

@@ -70,6 +70,8 @@ struct Job {
     /// Tells apart jobs that used the same id one after the other.
     number: u64,
     feed: Arc<Feed>,
+    /// Only its slots are wanted: it has no gang.
+    is_reservation: bool,
     submitted: Instant,
     state: JobState,
     reason: String,

@@ -12,6 +12,7 @@ mod error;
 mod job;
 mod options;
 mod partitions;
+mod reservation;
 mod secret;
 
 mod admission;
@@ -40,6 +41,7 @@ pub use options::Options;
 pub use partitions::Partitions;
 pub use process::ProcessLauncher;
 pub use rendezvous::GangService;
+pub use reservation::{Reservation, SlotRequest};
 pub use running_job::RunningJob;
 pub use secret::Secret;
 pub use wire::RECORD_BYTES_MAX;

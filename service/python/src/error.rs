@@ -17,15 +17,17 @@ pub enum Error {
     /// All workers are busy, and stayed so.
     #[error("none of {workers_max} Python workers came free within {waited_s} s; python_workers_max bounds them")]
     Busy { workers_max: usize, waited_s: u64 },
+    #[error("{needs} Python workers are needed at once, there may be {has}; python_workers_max bounds them")]
+    TooMany { needs: usize, has: usize },
     /// The function raised; `traceback` is Python's.
     #[error("{traceback}")]
     Raised { traceback: String },
     /// The process ended without a word. `stderr` are its last lines.
     #[error("Python worker exited unexpectedly ({how}){}", tail(.stderr))]
     Died { how: String, stderr: Vec<String> },
-    /// Another task of its barrier stage failed first.
-    #[error("ended because task {partition} of its barrier stage failed")]
-    StageFailed { partition: usize },
+    /// A task of a barrier stage failed, and with it the stage.
+    #[error("task {partition} of a barrier stage failed: {source}")]
+    StageFailed { partition: usize, source: Box<Error> },
     #[error("a Python worker could not be started with {interpreter}")]
     Start { interpreter: String, #[source] source: std::io::Error },
     #[error("the files of session {session} cannot be kept in {path}")]
@@ -39,6 +41,9 @@ pub enum Error {
     Io { #[from] source: std::io::Error },
     #[error("{source}")]
     Arrow { #[from] source: ArrowError },
+    /// Nobody reads the results any more.
+    #[error("nobody reads the results")]
+    Abandoned,
     /// The rows that were to be sent could not be computed.
     #[error("{source}")]
     Input { source: Box<dyn std::error::Error + Send + Sync> },

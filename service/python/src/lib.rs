@@ -16,12 +16,14 @@ mod pool;
 mod process;
 mod protocol;
 mod run;
+mod stage;
 mod task;
 
-pub use barrier::{BarrierSeat, BarrierStage};
+pub use barrier::BarrierSeat;
 pub use error::{Error, Result};
 pub use interpreter::Interpreter;
-pub use options::Options;
+pub use options::{HeldSlots, Options, Slots, SlotsError};
 pub use pool::Workers;
 pub use run::{Input, InputShape, Output};
+pub use stage::StageTask;
 pub use task::{Argument, Function, Place, TableFunction, Task, Work};

@@ -1,7 +1,11 @@
 //! What can be set about Python workers.
 
+use std::fmt::Debug;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use async_trait::async_trait;
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -21,4 +25,20 @@ pub struct Options {
     pub idle_timeout: Duration,
     /// Where sessions' files are put that functions import or open.
     pub files_dir: PathBuf,
+    /// Where the tasks of barrier stages get their slots.
+    pub slots: Arc<dyn Slots>,
 }
+
+/// What admits barrier stages: all tasks of one, or none.
+#[async_trait]
+pub trait Slots: Send + Sync + Debug {
+    /// Waits for as many slots at once; they are held until what it gives is dropped. `name` is for people.
+    ///
+    /// # Errors
+    /// They can never be had, or not in time.
+    async fn hold(&self, name: &str, num_tasks: usize) -> Result<HeldSlots, SlotsError>;
+}
+
+/// Held slots, given back when dropped.
+pub type HeldSlots = Box<dyn Send + Sync>;
+pub type SlotsError = Arc<dyn std::error::Error + Send + Sync>;

@@ -122,12 +122,34 @@ impl Workers {
     }
 
     pub(crate) async fn lease(&self, session: &str) -> Result<Lease> {
+        let permit = self.permits(1).await?;
+        self.lease_with(session, permit).await
+    }
+
+    /// So many workers, all of them at once.
+    pub(crate) async fn lease_together(&self, session: &str, count: usize) -> Result<Vec<Lease>> {
         let options = &self.shared.options;
-        let permit = tokio::time::timeout(options.wait_timeout, Arc::clone(&self.shared.permits).acquire_owned());
-        let Ok(Ok(permit)) = permit.await else {
-            let waited_s = options.wait_timeout.as_secs();
-            return Err(Error::Busy { workers_max: options.workers_max, waited_s });
-        };
+        if count > options.workers_max {
+            return Err(Error::TooMany { needs: count, has: options.workers_max });
+        }
+        let mut permits = self.permits(count).await?;
+        let leases = (0..count).filter_map(|_| permits.split(1)).map(|permit| self.lease_with(session, permit));
+        futures::future::try_join_all(leases.collect::<Vec<_>>()).await
+    }
+
+    async fn permits(&self, count: usize) -> Result<OwnedSemaphorePermit> {
+        let options = &self.shared.options;
+        let permits = Arc::clone(&self.shared.permits).acquire_many_owned(count as u32);
+        match tokio::time::timeout(options.wait_timeout, permits).await {
+            Ok(Ok(permits)) => Ok(permits),
+            _ => {
+                let waited_s = options.wait_timeout.as_secs();
+                Err(Error::Busy { workers_max: options.workers_max, waited_s })
+            }
+        }
+    }
+
+    async fn lease_with(&self, session: &str, permit: OwnedSemaphorePermit) -> Result<Lease> {
         let worker = match self.shared.take_idle(session) {
             Some(worker) => worker,
             None => self.shared.start().await?,

@@ -93,31 +93,52 @@ async fn drive(
     input: BoxStream<'static, Result<Input>>,
     sender: &Sender,
 ) -> Result<()> {
-    let interpreter = workers.interpreter().await?;
-    if task.python_version != interpreter.python {
-        return Err(Error::VersionMismatch {
-            client: task.python_version.clone(),
-            worker: interpreter.python.clone(),
-        });
+    workers.check_version(task).await?;
+    let lease = workers.lease(&task.session).await?;
+    let keep = async |output| {
+        // Nobody wants it any more: the rest is not worth a worker's time.
+        sender.send(Ok(output)).await.map_err(|_| Error::Abandoned)
+    };
+    match converse(workers, lease, task, shape, input, keep).await {
+        Err(Error::Abandoned) => Ok(()),
+        outcome => outcome,
     }
-    let mut lease = workers.lease(&task.session).await?;
-    let init = init_message(task, interpreter.protocol);
-    let (outcome, is_all_sent) = talk(lease.socket()?, &init, shape, input, sender).await;
+}
+
+impl Workers {
+    /// # Errors
+    /// [`Error::VersionMismatch`] where the worker's Python cannot read what the client's has pickled.
+    pub(crate) async fn check_version(&self, task: &Task) -> Result<()> {
+        let interpreter = self.interpreter().await?;
+        if task.python_version == interpreter.python {
+            return Ok(());
+        }
+        Err(Error::VersionMismatch { client: task.python_version.clone(), worker: interpreter.python.clone() })
+    }
+}
+
+/// Runs a task in a worker; `keep` takes what it makes.
+pub(crate) async fn converse(
+    workers: &Workers,
+    mut lease: Lease,
+    task: &Task,
+    shape: InputShape,
+    input: BoxStream<'static, Result<Input>>,
+    keep: impl AsyncFn(Output) -> Result<()>,
+) -> Result<()> {
+    let init = init_message(task, workers.interpreter().await?.protocol);
+    let (outcome, is_all_sent) = talk(lease.socket()?, &init, shape, input, keep).await;
     match outcome {
         Ok(true) if is_all_sent => lease.give_back(),
         Ok(_) => {}
         // The worker hung up: how it ended says why.
         Err(Error::Io { source }) => {
             tracing::debug!(error = %source, "a Python worker hung up");
-            return Err(post_mortem(lease).await);
+            return Err(lease.post_mortem().await);
         }
         Err(error) => return Err(error),
     }
     Ok(())
-}
-
-async fn post_mortem(lease: Lease) -> Error {
-    lease.post_mortem().await
 }
 
 /// Sends and receives at the same time, until the worker has said its last. Gives whether it takes another task, and
@@ -127,12 +148,12 @@ async fn talk(
     init: &[u8],
     shape: InputShape,
     input: BoxStream<'static, Result<Input>>,
-    sender: &Sender,
+    keep: impl AsyncFn(Output) -> Result<()>,
 ) -> (Result<bool>, bool) {
     let (source, sink) = socket.split();
     let mut is_sending = true;
     let send = send(sink, init, shape, input);
-    let receive = receive(source, sender);
+    let receive = receive(source, keep);
     tokio::pin!(send, receive);
     loop {
         tokio::select! {
@@ -147,17 +168,13 @@ async fn talk(
     }
 }
 
-async fn receive(source: ReadHalf<'_>, sender: &Sender) -> Result<bool> {
+async fn receive(source: ReadHalf<'_>, keep: impl AsyncFn(Output) -> Result<()>) -> Result<bool> {
     let mut reader = Reader::new(tokio::io::BufReader::with_capacity(1 << 16, source));
     loop {
-        let output = match reader.next().await? {
-            Said::Batch(batch) => Output::Batch(batch),
-            Said::Pickled(rows) => Output::Pickled(rows),
+        match reader.next().await? {
+            Said::Batch(batch) => keep(Output::Batch(batch)).await?,
+            Said::Pickled(rows) => keep(Output::Pickled(rows)).await?,
             Said::Done { is_reusable } => return Ok(is_reusable),
-        };
-        // Nobody wants it any more: the rest is not worth a worker's time.
-        if sender.send(Ok(output)).await.is_err() {
-            return Ok(false);
         }
     }
 }

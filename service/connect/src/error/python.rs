@@ -15,6 +15,15 @@ pub fn report(error: &Error) -> Report {
             &[("driver_version", client), ("worker_version", worker)],
             &text,
         ),
+        Error::StageFailed { partition, source } => {
+            let cause = report(source);
+            let message = format!("Task {partition} of a barrier stage failed: {}", cause.message);
+            Report { message, ..cause }
+        }
+        Error::Slots { source } => match source.downcast_ref::<::gang::Error>() {
+            Some(error) => super::gang::report(error),
+            None => Report::plain(SPARK, &text).caused_by(error),
+        },
         _ => Report::plain(SPARK, &text).caused_by(error),
     }
 }

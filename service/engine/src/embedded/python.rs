@@ -13,6 +13,7 @@ mod group;
 mod host;
 mod node;
 mod plan;
+mod stage;
 mod zip;
 
 pub use call::PythonCall;

@@ -20,7 +20,10 @@ impl Service {
         match action {
             admission::Action::Start { job_id, reason } => {
                 if let Some(index) = self.queued(&job_id) {
-                    self.start_gang(index, 0, reason, now);
+                    match self.jobs[index].is_reservation {
+                        true => self.jobs[index].grant(reason),
+                        false => self.start_gang(index, 0, reason, now),
+                    }
                 }
             }
             admission::Action::Wait { job_id, reason } => {
@@ -199,6 +202,13 @@ impl Service {
         }
     }
 
+    /// Takes the slots of a reservation back: its holder has gone, or the server stops.
+    pub(super) fn end_reservation(&mut self, index: usize, reason: String, now: Instant) {
+        self.jobs[index].set_state(JobState::Stopping, reason.clone());
+        let error = Event::Failed(Error::Cancelled { reason: reason.clone() });
+        self.end_job(index, JobState::Finished, reason, error, now);
+    }
+
     /// Ends a job that has no process, and marks it to be removed.
     pub(super) fn end_job(&mut self, index: usize, state: JobState, reason: String, last: Event, now: Instant) {
         let job = &mut self.jobs[index];
@@ -230,6 +240,15 @@ impl Job {
             self.reported = true;
             self.feed.end(last);
         }
+    }
+
+    /// Gives a reservation its slots.
+    fn grant(&mut self, reason: String) {
+        tracing::info!(job_id = self.job.job_id, slots = self.num_ranks, reason, "slots are held");
+        self.set_state(JobState::Starting, reason.clone());
+        self.set_state(JobState::Running, reason);
+        self.announced.push(Event::Starting { generation: 0 });
+        self.announced.push(Event::Started { generation: 0 });
     }
 
     fn begin(&mut self) {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::shared::Shared;
 use crate::error::Result;
 use crate::job::{BarrierJob, JobView};
+use crate::reservation::{Reservation, SlotRequest};
 use crate::running_job::RunningJob;
 
 #[derive(Clone)]
@@ -25,8 +26,19 @@ impl Handle {
     /// is shutting down.
     pub fn submit(&self, job: BarrierJob) -> Result<RunningJob> {
         let job_id = job.job_id.clone();
-        let feed = self.shared.submit(job)?;
+        let feed = self.shared.submit(job, false)?;
         Ok(RunningJob::new(job_id, feed))
+    }
+
+    /// Asks for slots without ranks: the caller starts its own work once they are granted.
+    ///
+    /// # Errors
+    /// Those of [`Handle::submit`].
+    pub fn reserve(&self, request: SlotRequest) -> Result<Reservation> {
+        let job = request.into_job();
+        let job_id = job.job_id.clone();
+        let feed = self.shared.submit(job, true)?;
+        Ok(Reservation::new(RunningJob::new(job_id, feed)))
     }
 
     /// Returns all jobs that have not ended, and the last that have, oldest first.

@@ -31,6 +31,7 @@ impl Service {
                 job: Arc::new(submission.job),
                 number: submission.number,
                 feed: submission.feed,
+                is_reservation: submission.is_reservation,
                 submitted: submission.at,
                 state: JobState::Queued,
                 reason: String::new(),
@@ -63,6 +64,7 @@ impl Service {
                 Some(gang) => {
                     gang.cancel.get_or_insert(reason);
                 }
+                None if job.is_reservation && job.state == JobState::Running => self.end_reservation(index, reason, now),
                 None => {
                     let error =
                         if stopping { Error::ShuttingDown } else { Error::Cancelled { reason: reason.clone() } };

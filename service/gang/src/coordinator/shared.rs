@@ -39,6 +39,8 @@ pub struct Submission {
     pub number: u64,
     pub feed: Arc<Feed>,
     pub at: Instant,
+    /// Whether only its slots are wanted.
+    pub is_reservation: bool,
 }
 
 struct Live {
@@ -56,7 +58,7 @@ impl Shared {
         Arc::clone(&self.wake)
     }
 
-    pub fn submit(&self, job: BarrierJob) -> Result<Arc<Feed>> {
+    pub fn submit(&self, job: BarrierJob, is_reservation: bool) -> Result<Arc<Feed>> {
         if job.num_ranks == 0 {
             return Err(Error::NoRanks);
         }
@@ -81,7 +83,8 @@ impl Shared {
         inner.accepted += 1;
         let number = inner.accepted;
         inner.live.push(Live { number, feed: Arc::clone(&feed), view: submitted(&job) });
-        inner.submissions.push(Submission { job, number, feed: Arc::clone(&feed), at: Instant::now() });
+        let at = Instant::now();
+        inner.submissions.push(Submission { job, number, feed: Arc::clone(&feed), at, is_reservation });
         drop(inner);
         self.wake.notify_one();
         Ok(feed)

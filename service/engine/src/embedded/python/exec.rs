@@ -19,16 +19,20 @@ use datafusion::physical_plan::{
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, future, stream};
 use parking_lot::Mutex;
-use python::{Argument, Function, Input, InputShape, Output, Place, Task, Work};
+use python::{Argument, Function, Input, InputShape, Output, Place, StageTask, Task, Work};
 
 use super::columns::{from_worker, to_worker, worker_field};
 use super::group::{Grouped, Keys, key_types, sorted_keys};
+use super::stage::Stage;
 use super::zip::Waiting;
 use super::{EvalType, GroupAggregate, GroupFunction, Host, MapFunction, PythonFunction};
 use crate::{Error, Result, data_type};
 
 /// Results of so many groups that are ready become one batch.
 const GROUPS_JOINED_MAX: usize = 1024;
+
+/// A task with its rows.
+type MapTask = (Task, InputShape, BoxStream<'static, python::Result<Input>>);
 
 /// A key, and its rows in each input.
 type Group = (OwnedRow, Vec<Vec<RecordBatch>>);
@@ -63,6 +67,8 @@ pub struct PythonExec {
     host: Arc<Host>,
     inputs: Vec<Arc<dyn ExecutionPlan>>,
     stage_id: i64,
+    /// Of a barrier stage that has started: what partitions that nobody has asked for yet will get.
+    barrier: Mutex<Option<Stage>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -80,7 +86,8 @@ impl PythonExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        PythonExec { operation, host, inputs, stage_id: Host::next_stage(), properties: Arc::new(properties) }
+        let stage_id = Host::next_stage();
+        PythonExec { operation, host, inputs, stage_id, barrier: Mutex::default(), properties: Arc::new(properties) }
     }
 
     fn task(&self, partition: usize, functions: &[Arc<PythonFunction>], eval_type: EvalType, work: Work) -> Task {
@@ -110,12 +117,47 @@ impl PythonExec {
         }
     }
 
+    /// The rows of one partition of a barrier stage. All of its tasks run when the first partition is read, and there are
+    /// rows when all of them are done.
+    fn barrier(
+        &self,
+        map: &MapFunction,
+        partition: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let mut slot = self.barrier.lock();
+        let has_run = slot.as_ref().is_some_and(|stage| stage.is_taken(partition));
+        if slot.is_none() || has_run {
+            let num_partitions = self.properties.partitioning.partition_count();
+            let tasks = (0..num_partitions).map(|partition| {
+                let (task, shape, input) = self.map_task(map, partition, context)?;
+                Ok(StageTask { task, shape, input })
+            });
+            let tasks = tasks.collect::<Result<Vec<_>>>()?;
+            let reservation = MemoryConsumer::new("barrier stage").register(context.memory_pool());
+            *slot = Some(Stage::new(self.host.workers.clone(), &map.function.name, tasks, reservation));
+        }
+        let rows = slot.as_mut().and_then(|stage| stage.take(partition));
+        // From here on the partitions' readers alone keep the tasks alive.
+        if slot.as_ref().is_some_and(Stage::is_all_taken) {
+            *slot = None;
+        }
+        let rows = rows.ok_or_else(|| Error::Bug { invariant: "a partition of a stage is read once".into() })?;
+        Ok(self.rows_of(rows, Arc::clone(&map.function)))
+    }
+
     fn map(
         &self,
         map: &MapFunction,
         partition: usize,
         context: &Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
+        let (task, shape, input) = self.map_task(map, partition, context)?;
+        let outputs = self.host.workers.run(task, shape, input);
+        Ok(self.rows_of(outputs.boxed(), Arc::clone(&map.function)))
+    }
+
+    fn map_task(&self, map: &MapFunction, partition: usize, context: &Arc<TaskContext>) -> Result<MapTask> {
         let function = Arc::clone(&map.function);
         let work = Work::Functions(vec![Function {
             commands: vec![function.command.clone()],
@@ -130,8 +172,7 @@ impl PythonExec {
             for_worker(&batch?, &sent, true)
         });
         self.host.files.prepare()?;
-        let outputs = self.host.workers.run(task, shape, fallible(input.map_ok(Input::Batch).boxed()));
-        Ok(self.rows_of(outputs.boxed(), function))
+        Ok((task, shape, fallible(input.map_ok(Input::Batch).boxed())))
     }
 
     /// What a function of batches or groups gives: rows as one struct.
@@ -499,6 +540,7 @@ impl ExecutionPlan for PythonExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> PlanResult<SendableRecordBatchStream> {
         let stream = match &self.operation {
             PhysicalOperation::Evaluate(evaluate) => self.evaluate(evaluate, partition, &context)?,
+            PhysicalOperation::Map(map) if map.is_barrier => self.barrier(map, partition, &context)?,
             PhysicalOperation::Map(map) => self.map(map, partition, &context)?,
             PhysicalOperation::Group(group) => self.group(group, partition, &context)?,
             PhysicalOperation::Aggregate(aggregate) => self.aggregate(aggregate, partition, &context)?,
