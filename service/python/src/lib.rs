@@ -24,6 +24,6 @@ pub use error::{Error, Result};
 pub use interpreter::Interpreter;
 pub use options::{HeldSlots, Options, Slots, SlotsError};
 pub use pool::Workers;
-pub use run::{Input, InputShape, Output};
+pub use run::{Input, InputShape};
 pub use stage::StageTask;
 pub use task::{Argument, Function, Place, TableFunction, Task, Work};

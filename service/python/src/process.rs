@@ -89,6 +89,8 @@ impl Process {
             .env(MARK, &mark)
             .env("PYTHONUNBUFFERED", "YES")
             .env("SPARK_REUSE_WORKER", "1")
+            // tracebacks without pyspark's own frames, as Spark has them by default
+            .env("SPARK_SIMPLIFIED_TRACEBACK", "1")
             .env("SPARK_PYTHON_RUNTIME", "PYTHON_WORKER")
             .env_remove("SPARK_SKIP_CONNECT_COMPAT_TESTS")
             .env_remove("SPARK_REMOTE")

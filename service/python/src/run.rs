@@ -3,7 +3,6 @@
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
-use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -26,8 +25,6 @@ pub enum Input {
     Batch(RecordBatch),
     /// The rows of a group, of each relation that takes part.
     Group(Vec<Vec<RecordBatch>>),
-    /// Pickled rows.
-    Pickled(Bytes),
 }
 
 /// How it is laid out.
@@ -37,14 +34,6 @@ pub enum InputShape {
     Stream(SchemaRef),
     /// An Arrow stream for each group and relation, with these schemas.
     Groups(Vec<SchemaRef>),
-    /// Pieces of pickled rows.
-    Pickled,
-}
-
-#[derive(Debug)]
-pub enum Output {
-    Batch(RecordBatch),
-    Pickled(Bytes),
 }
 
 impl Workers {
@@ -54,7 +43,7 @@ impl Workers {
         task: Task,
         shape: InputShape,
         input: BoxStream<'static, Result<Input>>,
-    ) -> impl Stream<Item = Result<Output>> + Send + 'static {
+    ) -> impl Stream<Item = Result<RecordBatch>> + Send + 'static {
         let workers = self.clone();
         let start = async move {
             let (sender, receiver) = mpsc::channel(OUTPUTS_WAITING);
@@ -84,7 +73,19 @@ impl Workers {
     }
 }
 
-type Sender = mpsc::Sender<Result<Output>>;
+/// Takes what a worker makes.
+pub(crate) trait Keep: Sync {
+    fn keep(&self, batch: RecordBatch) -> impl Future<Output = Result<()>> + Send;
+}
+
+impl Keep for Sender {
+    async fn keep(&self, batch: RecordBatch) -> Result<()> {
+        // Nobody wants it any more: the rest is not worth a worker's time.
+        self.send(Ok(batch)).await.map_err(|_| Error::Abandoned)
+    }
+}
+
+type Sender = mpsc::Sender<Result<RecordBatch>>;
 
 async fn drive(
     workers: &Workers,
@@ -93,13 +94,9 @@ async fn drive(
     input: BoxStream<'static, Result<Input>>,
     sender: &Sender,
 ) -> Result<()> {
-    workers.check_version(task).await?;
+    workers.check_version(&task.python_version).await?;
     let lease = workers.lease(&task.session).await?;
-    let keep = async |output| {
-        // Nobody wants it any more: the rest is not worth a worker's time.
-        sender.send(Ok(output)).await.map_err(|_| Error::Abandoned)
-    };
-    match converse(workers, lease, task, shape, input, keep).await {
+    match converse(workers, lease, task, shape, input, sender).await {
         Err(Error::Abandoned) => Ok(()),
         outcome => outcome,
     }
@@ -108,12 +105,12 @@ async fn drive(
 impl Workers {
     /// # Errors
     /// [`Error::VersionMismatch`] where the worker's Python cannot read what the client's has pickled.
-    pub(crate) async fn check_version(&self, task: &Task) -> Result<()> {
+    pub(crate) async fn check_version(&self, client: &str) -> Result<()> {
         let interpreter = self.interpreter().await?;
-        if task.python_version == interpreter.python {
+        if client == interpreter.python {
             return Ok(());
         }
-        Err(Error::VersionMismatch { client: task.python_version.clone(), worker: interpreter.python.clone() })
+        Err(Error::VersionMismatch { client: client.to_owned(), worker: interpreter.python.clone() })
     }
 }
 
@@ -124,7 +121,7 @@ pub(crate) async fn converse(
     task: &Task,
     shape: InputShape,
     input: BoxStream<'static, Result<Input>>,
-    keep: impl AsyncFn(Output) -> Result<()>,
+    keep: &impl Keep,
 ) -> Result<()> {
     let init = init_message(task, workers.interpreter().await?.protocol);
     let (outcome, is_all_sent) = talk(lease.socket()?, &init, shape, input, keep).await;
@@ -148,7 +145,7 @@ async fn talk(
     init: &[u8],
     shape: InputShape,
     input: BoxStream<'static, Result<Input>>,
-    keep: impl AsyncFn(Output) -> Result<()>,
+    keep: &impl Keep,
 ) -> (Result<bool>, bool) {
     let (source, sink) = socket.split();
     let mut is_sending = true;
@@ -168,12 +165,11 @@ async fn talk(
     }
 }
 
-async fn receive(source: ReadHalf<'_>, keep: impl AsyncFn(Output) -> Result<()>) -> Result<bool> {
+async fn receive(source: ReadHalf<'_>, keep: &impl Keep) -> Result<bool> {
     let mut reader = Reader::new(tokio::io::BufReader::with_capacity(1 << 16, source));
     loop {
         match reader.next().await? {
-            Said::Batch(batch) => keep(Output::Batch(batch)).await?,
-            Said::Pickled(rows) => keep(Output::Pickled(rows)).await?,
+            Said::Batch(batch) => keep.keep(batch).await?,
             Said::Done { is_reusable } => return Ok(is_reusable),
         }
     }
@@ -216,27 +212,12 @@ async fn send(
             put_i32(&mut bytes, 0);
             flush(&mut sink, &mut bytes).await?;
         }
-        InputShape::Pickled => {
-            let mut bytes = Vec::new();
-            while let Some(next) = input.next().await {
-                if let Input::Pickled(rows) = next? {
-                    put_i32(&mut bytes, rows.len() as i32);
-                    bytes.extend_from_slice(&rows);
-                    flush(&mut sink, &mut bytes).await?;
-                }
-            }
-            put_i32(&mut bytes, END_OF_DATA);
-            flush(&mut sink, &mut bytes).await?;
-        }
     }
     let mut end = Vec::new();
     put_i32(&mut end, END_OF_STREAM);
     flush(&mut sink, &mut end).await?;
     Ok(())
 }
-
-/// Stands where the length of pickled rows would.
-const END_OF_DATA: i32 = -1;
 
 async fn flush(sink: &mut (impl AsyncWrite + Unpin), bytes: &mut Vec<u8>) -> Result<()> {
     sink.write_all(bytes).await?;

@@ -1,11 +1,12 @@
 //! A barrier stage: tasks that start together, can talk to each other, and end together.
 
+use arrow::array::RecordBatch;
 use futures::stream::{BoxStream, FuturesUnordered};
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 
 use crate::barrier::BarrierStage;
 use crate::pool::Lease;
-use crate::run::{Input, InputShape, Output, converse};
+use crate::run::{Input, InputShape, Keep, converse};
 use crate::task::Task;
 use crate::{Error, Result, Workers};
 
@@ -14,6 +15,18 @@ pub struct StageTask {
     pub task: Task,
     pub shape: InputShape,
     pub input: BoxStream<'static, Result<Input>>,
+}
+
+/// What the task of one partition makes.
+struct KeepOf<'a, F> {
+    partition: usize,
+    keep: &'a F,
+}
+
+impl<F: Fn(usize, RecordBatch) -> Result<()> + Send + Sync> Keep for KeepOf<'_, F> {
+    async fn keep(&self, batch: RecordBatch) -> Result<()> {
+        (self.keep)(self.partition, batch)
+    }
 }
 
 impl Workers {
@@ -27,16 +40,12 @@ impl Workers {
         &self,
         name: &str,
         tasks: Vec<StageTask>,
-        keep: impl Fn(usize, Output) -> Result<()> + Sync,
+        keep: impl Fn(usize, RecordBatch) -> Result<()> + Send + Sync,
     ) -> Result<()> {
         let num_tasks = tasks.len();
-        let session = match tasks.first() {
-            Some(first) => {
-                self.check_version(&first.task).await?;
-                first.task.session.clone()
-            }
-            None => return Ok(()),
-        };
+        let Some(session) = tasks.first().map(|first| first.task.session.clone()) else { return Ok(()) };
+        let version = tasks.first().map(|first| first.task.python_version.clone()).unwrap_or_default();
+        self.check_version(&version).await?;
         let held = self.options().slots.hold(name, num_tasks).await;
         let _held = held.map_err(|source| Error::Slots { source })?;
         let leases: Vec<Lease> = self.lease_together(&session, num_tasks).await?;
@@ -54,8 +63,8 @@ impl Workers {
                 part.task.place.local_properties.push(("addresses".to_owned(), addresses.clone()));
                 let keep = &keep;
                 async move {
-                    let keep = async |output| keep(partition, output);
-                    let outcome = converse(self, lease, &part.task, part.shape, part.input, keep).await;
+                    let keep = KeepOf { partition, keep };
+                    let outcome = converse(self, lease, &part.task, part.shape, part.input, &keep).await;
                     outcome.map_err(|source| match source {
                         // The rows are not the task's fault.
                         Error::Input { .. } => source,

@@ -6,7 +6,6 @@ use arrow::array::RecordBatch;
 use arrow::buffer::{Buffer, MutableBuffer};
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::root_as_message;
-use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::wire::{
@@ -23,8 +22,6 @@ const TIMING_BYTES: usize = 6 * 8;
 #[derive(Debug)]
 pub enum Said {
     Batch(RecordBatch),
-    /// Pickled rows.
-    Pickled(Bytes),
     /// The task is done; the worker takes another one, or has ended.
     Done { is_reusable: bool },
 }
@@ -62,7 +59,6 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                     self.source.read_exact(&mut [0_u8; TIMING_BYTES]).await?;
                 }
                 END_OF_DATA_SECTION => return self.epilogue().await,
-                length if length >= 0 => return Ok(Said::Pickled(self.bytes(length as usize).await?.into())),
                 other => return Err(Error::Protocol { detail: format!("no meaning for {other}") }),
             }
         }
@@ -111,11 +107,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 
     async fn piece(&mut self) -> Result<Vec<u8>> {
-        let length = self.source.read_i32().await?;
-        self.bytes(checked(length.into())?).await
-    }
-
-    async fn bytes(&mut self, length: usize) -> Result<Vec<u8>> {
+        let length = checked(self.source.read_i32().await?.into())?;
         let mut bytes = vec![0_u8; length];
         self.source.read_exact(&mut bytes).await?;
         Ok(bytes)

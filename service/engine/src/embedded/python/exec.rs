@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::row::OwnedRow;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -19,7 +19,7 @@ use datafusion::physical_plan::{
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, future, stream};
 use parking_lot::Mutex;
-use python::{Argument, Function, Input, InputShape, Output, Place, StageTask, Task, Work};
+use python::{Argument, Function, Input, InputShape, Place, StageTask, Task, Work};
 
 use super::columns::{from_worker, to_worker, worker_field};
 use super::group::{Grouped, Keys, key_types, sorted_keys};
@@ -178,12 +178,12 @@ impl PythonExec {
     /// What a function of batches or groups gives: rows as one struct.
     fn rows_of(
         &self,
-        outputs: BoxStream<'static, python::Result<Output>>,
+        outputs: BoxStream<'static, python::Result<RecordBatch>>,
         function: Arc<PythonFunction>,
     ) -> SendableRecordBatchStream {
         let schema = self.schema();
         let batches = outputs.map(move |output| {
-            let batch = batch_of(output)?;
+            let batch = output?;
             let rows = batch.columns().first().and_then(|column| column.as_struct_opt());
             let rows = rows.ok_or_else(|| broken("a function of batches gave no rows"))?;
             let columns = declared(rows.columns(), schema.fields(), &function.name)?;
@@ -317,7 +317,7 @@ impl PythonExec {
                 let group = group.collect::<Result<_>>()?;
                 Ok((key, group))
             });
-            Ok(stream::iter(groups))
+            Ok::<_, Error>(stream::iter(groups))
         };
         Ok(stream::once(read).try_flatten().boxed())
     }
@@ -375,14 +375,14 @@ impl PythonExec {
     /// Rows that wait, with the results that come for them.
     fn with_results(
         &self,
-        outputs: BoxStream<'static, python::Result<Output>>,
+        outputs: BoxStream<'static, python::Result<RecordBatch>>,
         waiting: Arc<Mutex<Waiting>>,
         results: Vec<(FieldRef, String)>,
     ) -> SendableRecordBatchStream {
         let schema = self.schema();
         let done = Arc::clone(&waiting);
         let batches = outputs.map(move |output| {
-            let batch = batch_of(output)?;
+            let batch = output?;
             if batch.num_columns() < results.len() {
                 return Err(broken("fewer results than calls"));
             }
@@ -446,13 +446,6 @@ fn for_worker(batch: &RecordBatch, schema: &SchemaRef, is_nested: bool) -> Resul
 /// Input as a worker takes it. An error of ours travels through.
 fn fallible(input: BoxStream<'static, Result<Input>>) -> BoxStream<'static, python::Result<Input>> {
     input.map_err(|error| python::Error::Input { source: Box::new(error) }).boxed()
-}
-
-fn batch_of(output: python::Result<Output>) -> Result<RecordBatch> {
-    match output? {
-        Output::Batch(batch) => Ok(batch),
-        Output::Pickled(_) => Err(broken("pickled rows where Arrow was expected")),
-    }
 }
 
 /// The first columns under the types that were declared for them; more are left out, as Spark does.

@@ -163,7 +163,7 @@ struct Ready {
 
 impl Ready {
     fn eval_type(&self) -> EvalType {
-        self.evaluation.functions.first().map_or(EvalType::Batched, |function| function.eval_type)
+        self.evaluation.functions.first().map_or(EvalType::ArrowBatched, |function| function.eval_type)
     }
 
     fn python_version(&self) -> Option<&str> {

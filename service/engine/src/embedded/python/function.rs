@@ -13,7 +13,6 @@ use crate::{Error, Result, data_type};
 /// How a function is called: `pyspark.util.PythonEvalType`, as far as it is known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EvalType {
-    Batched,
     ArrowBatched,
     ScalarPandas,
     GroupedMapPandas,
@@ -35,7 +34,6 @@ pub enum EvalType {
 
 /// The numbers that clients and workers use.
 const NUMBERS: &[(i32, EvalType)] = &[
-    (100, EvalType::Batched),
     (101, EvalType::ArrowBatched),
     (200, EvalType::ScalarPandas),
     (201, EvalType::GroupedMapPandas),
@@ -55,6 +53,9 @@ const NUMBERS: &[(i32, EvalType)] = &[
     (254, EvalType::GroupedAggArrowIter),
 ];
 
+/// Functions of rows that clients want pickled.
+const PLAIN: i32 = 100;
+
 impl EvalType {
     pub fn of(number: i32) -> Result<EvalType> {
         let found = NUMBERS.iter().find(|(known, _)| *known == number).map(|(_, eval_type)| *eval_type);
@@ -68,7 +69,7 @@ impl EvalType {
     /// Whether it gives a value for each row.
     pub fn is_scalar(self) -> bool {
         use EvalType::*;
-        matches!(self, Batched | ArrowBatched | ScalarPandas | ScalarPandasIter | ScalarArrow | ScalarArrowIter)
+        matches!(self, ArrowBatched | ScalarPandas | ScalarPandasIter | ScalarArrow | ScalarArrowIter)
     }
 
     /// Whether it gives a value for each group of rows.
@@ -81,22 +82,6 @@ impl EvalType {
     pub fn is_iterator(self) -> bool {
         use EvalType::*;
         matches!(self, ScalarPandasIter | ScalarArrowIter | GroupedAggPandasIter | GroupedAggArrowIter)
-    }
-
-    /// Whether it is a function of pandas values, which are in the session's time zone.
-    pub fn is_pandas(self) -> bool {
-        use EvalType::*;
-        matches!(
-            self,
-            ScalarPandas
-                | ScalarPandasIter
-                | MapPandasIter
-                | GroupedMapPandas
-                | GroupedMapPandasIter
-                | GroupedAggPandas
-                | GroupedAggPandasIter
-                | CogroupedMapPandas
-        )
     }
 }
 
@@ -130,7 +115,11 @@ impl PythonFunction {
         let output = udf.output_type.as_ref().ok_or_else(|| Error::InvalidPlan {
             detail: format!("user-defined function {} without its type", message.function_name),
         })?;
-        let eval_type = EvalType::of(udf.eval_type)?;
+        // A plain function of rows runs over Arrow too: what gives what it declares gives the same either way.
+        let eval_type = match udf.eval_type {
+            PLAIN => EvalType::ArrowBatched,
+            number => EvalType::of(number)?,
+        };
         Ok(PythonFunction {
             name: message.function_name.clone(),
             command: udf.command.clone(),

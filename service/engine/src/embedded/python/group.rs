@@ -30,7 +30,7 @@ impl Grouped {
         mut input: impl Stream<Item = Result<RecordBatch>> + Unpin,
         keys: &Keys,
         positions: &[usize],
-        mut reservation: MemoryReservation,
+        reservation: MemoryReservation,
     ) -> Result<Grouped> {
         let mut batches: Vec<RecordBatch> = Vec::new();
         let mut rows: HashMap<OwnedRow, Vec<(usize, usize)>> = HashMap::new();

@@ -154,13 +154,7 @@ impl PythonNode {
 
     fn title(&self) -> &'static str {
         match &self.operation {
-            PythonOperation::Evaluate(evaluations) => {
-                let first = evaluations.first().and_then(|evaluation| evaluation.functions.last());
-                match first.map(|function| function.eval_type) {
-                    Some(EvalType::Batched) => "BatchEvalPython",
-                    _ => "ArrowEvalPython",
-                }
-            }
+            PythonOperation::Evaluate(_) => "ArrowEvalPython",
             PythonOperation::Map(map) if map.function.eval_type == EvalType::MapPandasIter => "MapInPandas",
             PythonOperation::Map(_) => "MapInArrow",
             PythonOperation::Group(group) => match group.function.eval_type {

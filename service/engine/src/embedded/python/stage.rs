@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::MemoryReservation;
 use futures::future::{BoxFuture, FutureExt, Shared};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
-use python::{Output, StageTask, Workers};
+use python::{StageTask, Workers};
 
 use crate::Error;
 
@@ -16,7 +17,7 @@ type Outcome = Result<(), Arc<Error>>;
 
 /// What the tasks have made, by partition, and the memory it takes.
 struct Made {
-    outputs: Mutex<Vec<Vec<Output>>>,
+    outputs: Mutex<Vec<Vec<RecordBatch>>>,
     reservation: Mutex<MemoryReservation>,
 }
 
@@ -34,7 +35,7 @@ impl Stage {
         let made = Arc::new(Made { outputs, reservation: Mutex::new(reservation) });
         let (keeper, name) = (Arc::clone(&made), name.to_owned());
         let run = async move {
-            let keep = |partition: usize, output: Output| {
+            let keep = |partition: usize, output: RecordBatch| {
                 keeper.keep(partition, output).map_err(|error| python::Error::Input { source: Box::new(error) })
             };
             workers.run_stage(&name, tasks, keep).await.map_err(|error| Arc::new(Error::from(error)))
@@ -51,7 +52,7 @@ impl Stage {
     }
 
     /// The rows of a partition, once. There are none before all tasks are done.
-    pub fn take(&mut self, partition: usize) -> Option<BoxStream<'static, python::Result<Output>>> {
+    pub fn take(&mut self, partition: usize) -> Option<BoxStream<'static, python::Result<RecordBatch>>> {
         if self.is_taken(partition) {
             return None;
         }
@@ -64,19 +65,15 @@ impl Stage {
                 python::Error::Input { source: Box::new(Error::from(shared)) }
             })?;
             let outputs = std::mem::take(&mut made.outputs.lock()[partition]);
-            Ok(stream::iter(outputs.into_iter().map(Ok)))
+            Ok::<_, python::Error>(stream::iter(outputs.into_iter().map(Ok)))
         };
         Some(stream::once(rows).try_flatten().boxed())
     }
 }
 
 impl Made {
-    fn keep(&self, partition: usize, output: Output) -> crate::Result<()> {
-        let bytes = match &output {
-            Output::Batch(batch) => batch.get_array_memory_size(),
-            Output::Pickled(rows) => rows.len(),
-        };
-        self.reservation.lock().try_grow(bytes)?;
+    fn keep(&self, partition: usize, output: RecordBatch) -> crate::Result<()> {
+        self.reservation.lock().try_grow(output.get_array_memory_size())?;
         self.outputs.lock()[partition].push(output);
         Ok(())
     }

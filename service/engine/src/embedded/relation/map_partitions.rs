@@ -18,6 +18,10 @@ impl Resolution<'_> {
         if !matches!(function.eval_type, EvalType::MapPandasIter | EvalType::MapArrowIter) {
             return Err(Error::InvalidPlan { detail: format!("{} is no function of batches", function.name) });
         }
+        // Profile 0 is the one that every session has.
+        if message.profile_id.is_some_and(|profile| profile != 0) {
+            return Err(Error::Unsupported { feature: "resource profiles".into() });
+        }
         let input = shown(input)?;
         let columns = self.columns_of(&function)?;
         let map = MapFunction {
