@@ -13,6 +13,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("spark.connect.session.connectML.mlCache.memoryControl.offloadingTimeout", "15min"),
     ("spark.connect.session.planCompression.defaultAlgorithm", "ZSTD"),
     ("spark.connect.session.planCompression.threshold", "10485760"),
+    ("spark.driver.host", "127.0.0.1"),
     ("spark.sql.adaptive.coalescePartitions.enabled", "true"),
     ("spark.sql.adaptive.enabled", "true"),
     ("spark.sql.analyzer.failAmbiguousSelfJoin", "true"),

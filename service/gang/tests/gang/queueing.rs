@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gang::{Error, Event, JobState};
+use gang::{Error, Event, JobState, SlotRequest};
 
 use crate::cluster::{Cluster, event, failure, job, options, started, within};
 
@@ -103,4 +103,35 @@ async fn two_gangs_that_need_all_slots_take_turns_without_deadlock() {
         }
     }
     cluster.all_ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reservation_waits_for_gangs_and_gangs_for_it() {
+    let cluster = Cluster::start(options(2)).await;
+    let request = |job_id: &str, num_slots| SlotRequest {
+        job_id: job_id.to_string(),
+        name: "slots".to_string(),
+        pool: "a pool of its own".to_string(),
+        num_slots,
+        queue_deadline: None,
+    };
+    let refused = cluster.handle.reserve(request("greedy", 3)).err().unwrap();
+    assert!(matches!(refused, Error::NotEnoughSlots { needs: 3, has: 2 }), "{refused:?}");
+
+    let mut gang = cluster.submit(&["sleep"]);
+    started(&mut gang).await;
+    let mut reservation = cluster.handle.reserve(request("slots", 2)).unwrap();
+    let too_early = tokio::time::timeout(Duration::from_millis(300), reservation.granted()).await;
+    assert!(too_early.is_err());
+    drop(gang);
+    within(reservation.granted()).await.unwrap();
+
+    let mut waiting = cluster.submit(&["ok"]);
+    let reason = |event: &Event| match event {
+        Event::Queued { reason } => Some(reason.clone()),
+        _ => None,
+    };
+    assert_eq!(event(&mut waiting, reason).await, "needs 1 slot, 0 of 2 free");
+    drop(reservation);
+    started(&mut waiting).await;
 }
