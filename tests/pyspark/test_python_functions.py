@@ -19,6 +19,7 @@ import psutil
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PythonException
+from pyspark.ml.functions import array_to_vector, predict_batch_udf, vector_to_array
 from pyspark.ml.linalg import DenseVector, Vectors, VectorUDT
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
@@ -234,6 +235,23 @@ def test_aggregates(spark):
     assert df.where("id < 0").groupBy("k").agg(mean_of("id")).collect() == []
     with pytest.raises(AnalysisException, match="INVALID_PANDAS_UDF_PLACEMENT"):
         df.groupBy("k").agg(mean_of("id"), F.sum("id")).collect()
+
+
+def test_batches_are_predicted(spark):
+    def make_predict():
+        weights = np.array([1.0, 10.0])
+
+        def predict(features: np.ndarray) -> np.ndarray:
+            assert features.ndim == 2 and len(features) <= 3
+            return features @ weights
+
+        return predict
+
+    predict = predict_batch_udf(make_predict, return_type=T.DoubleType(), batch_size=3, input_tensor_shapes=[[2]])
+    df = spark.createDataFrame([(float(i), Vectors.dense(i, 2.0 * i)) for i in range(8)], ["i", "v"])
+    arrays = df.select("i", vector_to_array("v").alias("a"))
+    rows = arrays.select("i", predict("a").alias("p"), array_to_vector("a").alias("v")).collect()
+    assert [(row.p, row.v) for row in rows] == [(21.0 * i, DenseVector([i, 2.0 * i])) for i in range(8)]
 
 
 def test_an_exception_brings_its_traceback(spark):

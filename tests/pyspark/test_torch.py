@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import pathlib
-import sys
-import time
 
-import numpy as np
+import pyspark
 import pytest
+from pyspark.errors import PythonException
 from pyspark.ml.linalg import Vectors
 from pyspark.ml.torch.distributor import TorchDistributor
 from pyspark.sql import SparkSession
 
 from server import Server
 
+# what the client pickles calls pyspark's own code at the server, which must be of the same version
+pytestmark = pytest.mark.skipif(not pyspark.__version__.startswith("4.3"), reason="the server's Python has pyspark 4.3")
 
 def interpreter() -> str:
     """A Python with whole pyspark and torch, for the server's workers."""
@@ -44,8 +45,9 @@ def digits_trainer():
         torch.manual_seed(seed)
         torch.set_num_threads(1)
         digits = load_digits()
-        x = torch.tensor(digits.data / 16, dtype=torch.float32)
-        y = torch.tensor(digits.target)
+        order = torch.randperm(len(digits.target), generator=torch.Generator().manual_seed(5))
+        x = torch.tensor(digits.data / 16, dtype=torch.float32)[order]
+        y = torch.tensor(digits.target)[order]
         mine = torch.arange(rank, 1400, world_size)
         module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
         module = DistributedDataParallel(module)
@@ -75,7 +77,7 @@ def test_a_function_trains_on_digits_and_its_log_streams(spark, capfd):
     distributor = TorchDistributor(num_processes=2, local_mode=False, use_gpu=False)
     result = distributor.run(digits_trainer(), 8, seed=1)
     assert result["world_size"] == 2 and result["is_same"]
-    assert result["accuracy"] > 0.9
+    assert result["accuracy"] > 0.95
     captured = capfd.readouterr()
     for rank in range(2):
         assert f"rank {rank} has finished epoch 7" in captured.out + captured.err
@@ -94,15 +96,16 @@ def test_a_file_runs_with_its_arguments(spark, tmp_path):
     assert [(tmp_path / f"rank-{rank}").read_text() for rank in range(2)] == ["7 x", "7 x"]
 
 
-def test_an_exception_comes_back_and_the_slots_are_free(spark):
+def test_an_exception_comes_back_and_the_slots_are_free(spark, capfd):
     def fails():
         raise ValueError("this training was never going to work")
 
     distributor = TorchDistributor(num_processes=2, local_mode=False, use_gpu=False)
-    begin = time.monotonic()
-    with pytest.raises(Exception, match="(?s)this training was never going to work|exitcode|Training failed"):
+    with pytest.raises(PythonException, match="TorchDistributor failed during training"):
         distributor.run(fails)
-    assert time.monotonic() - begin < 120
+    # the training's own processes say why, in the log that the client is sent
+    captured = capfd.readouterr()
+    assert "ValueError: this training was never going to work" in captured.out + captured.err
     assert spark.range(0, 4, 1, 2).mapInArrow((lambda: lambda batches: batches)(), "id long", barrier=True).count() == 4
 
 
@@ -110,10 +113,10 @@ def test_partitions_of_a_dataframe_are_loaded(spark):
     def sums():
         import torch
         import torch.distributed as distributed
-        from pyspark.ml.torch.distributor import get_spark_partition_data_loader
+        from pyspark.ml.torch.distributor import _get_spark_partition_data_loader
 
         distributed.init_process_group("gloo")
-        loader = get_spark_partition_data_loader(num_samples=4, batch_size=2)
+        loader = _get_spark_partition_data_loader(num_samples=4, batch_size=2)
         total = torch.zeros(3, dtype=torch.float64)
         for features, label in loader:
             total += torch.cat([features.to(torch.float64).sum(0), label.to(torch.float64).sum().reshape(1)])

@@ -124,7 +124,7 @@ async fn a_reservation_waits_for_gangs_and_gangs_for_it() {
     let too_early = tokio::time::timeout(Duration::from_millis(300), reservation.granted()).await;
     assert!(too_early.is_err());
     drop(gang);
-    within(reservation.granted()).await.unwrap();
+    within(5.0, reservation.granted()).await.unwrap();
 
     let mut waiting = cluster.submit(&["ok"]);
     let reason = |event: &Event| match event {
