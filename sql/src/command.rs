@@ -13,10 +13,10 @@ use crate::statement::{CreateTable, ExplainMode, FunctionScope, Statement};
 use crate::translator::Translator;
 
 /// A statement under way: its tokens and the place in them.
-struct Command<'a> {
-    source: &'a Source,
-    parser: Parser<'static>,
-    parameters: &'a Parameters,
+pub(crate) struct Command<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) parser: Parser<'static>,
+    pub(crate) parameters: &'a Parameters,
 }
 
 pub(crate) fn parse_statement(text: &str, parameters: &Parameters) -> Result<Statement, Error> {
@@ -28,13 +28,13 @@ pub(crate) fn parse_statement(text: &str, parameters: &Parameters) -> Result<Sta
         return set_or_reset(text, &words);
     }
     let mut command = Command { source: &source, parser: source.parser(), parameters };
-    let statement = command.statement(&words)?;
+    let statement = command.statement(text, &words)?;
     source.finish(&mut command.parser)?;
     Ok(statement)
 }
 
 impl Command<'_> {
-    fn statement(&mut self, words: &[&str]) -> Result<Statement, Error> {
+    fn statement(&mut self, text: &str, words: &[&str]) -> Result<Statement, Error> {
         match words {
             // A bracket, or a quoted name that nothing starts with.
             [] | ["SELECT" | "WITH" | "VALUES" | "FROM" | "TABLE", ..] => self.relation().map(Statement::Query),
@@ -56,7 +56,17 @@ impl Command<'_> {
                 self.optional(&["TABLE"]);
                 Ok(Statement::RefreshTable { name: self.name()? })
             }
-            ["EXPLAIN", ..] => self.explain(),
+            ["EXPLAIN", ..] => self.explain(text),
+            ["TRAIN", ..] => self.train_statement(text),
+            ["ALTER", "MODEL", ..] => self.alter_model(),
+            ["COMMENT", "ON", "MODEL"] => self.comment_on_model(),
+            ["EXPORT", "MODEL", ..] => self.export_model(),
+            ["IMPORT", "MODEL" | "OR", ..] => self.import_model(),
+            ["CANCEL", "TRAINING", ..] => self.cancel_training(),
+            ["GRANT" | "REVOKE", first, ..] => match self.grant_on_model()? {
+                Some(statement) => Ok(statement),
+                None => Err(Error::Unsupported { statement: format!("{} {first}", words[0]) }),
+            },
             [first, rest @ ..] if is_spark_statement(first) => {
                 let mut statement = vec![*first];
                 statement.extend(rest.first());
@@ -69,11 +79,11 @@ impl Command<'_> {
         }
     }
 
-    fn syntax<T>(&mut self, step: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>) -> Result<T, Error> {
+    pub(crate) fn syntax<T>(&mut self, step: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>) -> Result<T, Error> {
         step(&mut self.parser).map_err(|error| self.source.error(error))
     }
 
-    fn peek_word(&self) -> Option<String> {
+    pub(crate) fn peek_word(&self) -> Option<String> {
         match &self.parser.peek_token_ref().token {
             Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_uppercase()),
             _ => None,
@@ -81,7 +91,7 @@ impl Command<'_> {
     }
 
     /// Takes the words if all of them stand here.
-    fn optional(&mut self, words: &[&str]) -> bool {
+    pub(crate) fn optional(&mut self, words: &[&str]) -> bool {
         let all = words.iter().enumerate().all(|(at, expected)| {
             matches!(&self.parser.peek_nth_token_ref(at).token, Token::Word(word)
                 if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected))
@@ -92,7 +102,7 @@ impl Command<'_> {
         all
     }
 
-    fn words(&mut self, words: &[&str]) -> Result<(), Error> {
+    pub(crate) fn words(&mut self, words: &[&str]) -> Result<(), Error> {
         for word in words {
             if !self.optional(&[word]) {
                 let found = self.parser.peek_token();
@@ -102,12 +112,12 @@ impl Command<'_> {
         Ok(())
     }
 
-    fn name(&mut self) -> Result<Vec<String>, Error> {
+    pub(crate) fn name(&mut self) -> Result<Vec<String>, Error> {
         let name = self.syntax(|parser| parser.parse_object_name(false))?;
         object_parts(&name)
     }
 
-    fn string(&mut self) -> Result<String, Error> {
+    pub(crate) fn string(&mut self) -> Result<String, Error> {
         self.syntax(Parser::parse_literal_string)
     }
 
@@ -115,7 +125,7 @@ impl Command<'_> {
         matches!(self.parser.peek_token_ref().token, Token::EOF | Token::SemiColon)
     }
 
-    fn relation(&mut self) -> Result<Relation, Error> {
+    pub(crate) fn relation(&mut self) -> Result<Relation, Error> {
         let query = self.source.query(&mut self.parser)?;
         Translator::new(self.parameters).query(&query)
     }
@@ -282,6 +292,9 @@ impl Command<'_> {
     }
 
     fn drop(&mut self, words: &[&str]) -> Result<Statement, Error> {
+        if self.optional(&["DROP", "MODEL"]) {
+            return self.drop_model();
+        }
         if let Some(&kind @ ("DATABASE" | "SCHEMA" | "NAMESPACE")) = words.get(1) {
             self.words(&["DROP", kind])?;
             let if_exists = self.optional(&["IF", "EXISTS"]);
@@ -315,6 +328,9 @@ impl Command<'_> {
 
     fn show(&mut self, words: &[&str]) -> Result<Statement, Error> {
         self.words(&["SHOW"])?;
+        if let Some(statement) = self.show_models()? {
+            return Ok(statement);
+        }
         match &words[1..] {
             ["TABLES", ..] => {
                 self.words(&["TABLES"])?;
@@ -363,11 +379,11 @@ impl Command<'_> {
         }
     }
 
-    fn in_namespace(&mut self) -> Result<Vec<String>, Error> {
+    pub(crate) fn in_namespace(&mut self) -> Result<Vec<String>, Error> {
         if self.optional(&["IN"]) || self.optional(&["FROM"]) { self.name() } else { Ok(Vec::new()) }
     }
 
-    fn pattern(&mut self) -> Result<Option<String>, Error> {
+    pub(crate) fn pattern(&mut self) -> Result<Option<String>, Error> {
         let has_like = self.optional(&["LIKE"]);
         if !has_like && self.at_end() {
             return Ok(None);
@@ -380,6 +396,12 @@ impl Command<'_> {
         if self.optional(&["FUNCTION"]) {
             let extended = self.optional(&["EXTENDED"]);
             return Ok(Statement::DescribeFunction { name: self.name()?, extended });
+        }
+        // A table called model is described by DESCRIBE TABLE model, or alone.
+        if self.peek_word().as_deref() == Some("MODEL") && matches!(self.parser.peek_nth_token_ref(1).token, Token::Word(_))
+        {
+            self.words(&["MODEL"])?;
+            return self.describe_model();
         }
         let what = self.peek_word();
         if let Some(what @ ("DATABASE" | "SCHEMA" | "NAMESPACE" | "CATALOG")) = what.as_deref() {
@@ -422,7 +444,7 @@ impl Command<'_> {
         Ok(Statement::CacheTable { name, lazy, query })
     }
 
-    fn explain(&mut self) -> Result<Statement, Error> {
+    fn explain(&mut self, text: &str) -> Result<Statement, Error> {
         self.words(&["EXPLAIN"])?;
         let mut mode = ExplainMode::Simple;
         for (word, named) in [
@@ -435,6 +457,14 @@ impl Command<'_> {
                 mode = named;
                 break;
             }
+        }
+        // What a training would do is told in one way, whatever the mode.
+        let is_logical = self.optional(&["LOGICAL"]);
+        if self.peek_word().as_deref() == Some("TRAIN") {
+            return self.explain_train(text, mode);
+        }
+        if is_logical {
+            return Err(Error::Unsupported { statement: "EXPLAIN LOGICAL".into() });
         }
         if self
             .peek_word()

@@ -167,6 +167,7 @@ impl Dialect for SparkDialect {
                         | Token::Plus
                         | Token::Placeholder(_),
                     ) => Some(parse_interval(parser)),
+                    ("MODEL" | "TABLE", _) => crate::model::arguments::parse(parser, &name),
                     _ => None,
                 }
             }

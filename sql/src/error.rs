@@ -1,5 +1,7 @@
 //! What can be wrong with a statement, each cause with what a person needs to find it.
 
+use crate::model::Place;
+
 /// Why a text did not become a statement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -59,6 +61,77 @@ pub enum Error {
     /// A plan that grew beyond what the server processes, as chains of CTEs used twice do.
     #[error("the statement grows to more than {limit} relations")]
     TooLarge { limit: usize },
+
+    /// A clause, or an option of one, that is there twice (Spark's `DUPLICATE_CLAUSES`).
+    #[error("found duplicate clauses: {clause}")]
+    DuplicateClause { clause: &'static str, place: Place },
+    /// OR REPLACE and IF NOT EXISTS contradict each other.
+    #[error("cannot train a model with both IF NOT EXISTS and REPLACE specified")]
+    TrainReplaceAndIfNotExists { place: Place },
+    /// A name that needs backticks (Spark's `INVALID_IDENTIFIER`).
+    #[error("the unquoted identifier {name} is invalid and must be back quoted as: `{name}`")]
+    InvalidIdentifier { name: String, place: Place },
+    /// A literal or parameter of another type than the clause needs.
+    #[error("{what} needs a constant of type {expected}, but found {found}")]
+    NotAConstant { what: &'static str, expected: &'static str, found: String, place: Place },
+    /// An option whose value is not known before anything runs.
+    #[error("the value {expression} of option {key} is no constant")]
+    OptionNotFoldable { key: String, expression: String, place: Place },
+    #[error("option {key} has no value")]
+    OptionWithoutValue { key: String, place: Place },
+    /// A key that is there twice (Spark's `DUPLICATE_KEY`).
+    #[error("found duplicate keys {key}")]
+    DuplicateKey { key: String, place: Place },
+    #[error("fractions must be in (0,1) and sum to 1, but got {found}")]
+    SplitFractions { found: String, place: Place },
+    /// SPLIT beside VALIDATE ON.
+    #[error("SPLIT and VALIDATE ON both say what to validate on")]
+    SplitConflict { place: Place },
+    #[error("a grid cannot search the range of {key}: list its values with IN")]
+    RangeInGrid { key: String, place: Place },
+    #[error("{key} cannot be searched between {low} and {high}")]
+    TuneRange { key: String, low: String, high: String, place: Place },
+    /// An expression of TRANSFORM that needs more than its row.
+    #[error("the expression {expression} cannot be replayed at prediction time")]
+    TransformNotRowwise { expression: String, place: Place },
+
+    /// A call of a model function without an argument it needs (Spark's `REQUIRED_PARAMETER_NOT_FOUND`).
+    #[error("{routine} needs the parameter {parameter}")]
+    RequiredParameter { routine: &'static str, parameter: &'static str, index: usize },
+    /// A named argument that the function has not (Spark's `UNRECOGNIZED_PARAMETER_NAME`).
+    #[error("{routine} has no parameter {parameter}")]
+    UnrecognizedParameter { routine: &'static str, parameter: String, known: Vec<&'static str> },
+    #[error("{routine} is given the parameter {parameter} twice")]
+    ParameterTwice { routine: &'static str, parameter: String },
+    /// Spark's `NOT_A_CONSTANT_STRING`.
+    #[error("the expression {expression} used for {clause} must be a constant STRING which is NOT NULL")]
+    NotAConstantString { expression: String, clause: &'static str },
+}
+
+impl Error {
+    /// Where in the text the cause stands, where it is known.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Error::Syntax { line, column, near, .. } if *line > 0 => {
+                let length = near.trim_matches('\'').chars().count().max(1) as u64;
+                let length = if near == "end of input" { 1 } else { length };
+                Some(Place { line: *line, column: *column, length })
+            }
+            Error::DuplicateClause { place, .. }
+            | Error::TrainReplaceAndIfNotExists { place }
+            | Error::InvalidIdentifier { place, .. }
+            | Error::NotAConstant { place, .. }
+            | Error::OptionNotFoldable { place, .. }
+            | Error::OptionWithoutValue { place, .. }
+            | Error::DuplicateKey { place, .. }
+            | Error::SplitFractions { place, .. }
+            | Error::SplitConflict { place }
+            | Error::RangeInGrid { place, .. }
+            | Error::TuneRange { place, .. }
+            | Error::TransformNotRowwise { place, .. } => Some(*place),
+            _ => None,
+        }
+    }
 }
 
 /// Short form for a part of a query that is not offered.

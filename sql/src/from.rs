@@ -14,7 +14,7 @@ use sqlparser::ast::{
 use crate::columns::{integer_literal, output_columns};
 use crate::error::{Error, unsupported};
 use crate::expression::brief;
-use crate::identifier::object_parts;
+use crate::identifier::{constant_text, object_parts, split_identifier};
 use crate::message::{column, filter, function, limit, project, relation, subquery_alias, to_df};
 use crate::query::rename;
 use crate::translator::Translator;
@@ -173,6 +173,21 @@ impl Translator<'_> {
     ) -> Result<Relation, Error> {
         self.count_relations(1)?;
         let name = parts.join(".");
+        if crate::model::is_model_function(&name) {
+            let rows = self.model_function(&name, args)?;
+            if alias.is_none() {
+                self.scope().qualifiers.push(name);
+            }
+            return self.aliased(rows, alias);
+        }
+        if name.eq_ignore_ascii_case("identifier") {
+            let parts = self.identifier_argument(args)?;
+            let table = self.table(&parts)?;
+            if alias.is_none() {
+                self.scope().qualifiers.extend(parts);
+            }
+            return self.aliased(table, alias);
+        }
         let mut arguments = Vec::new();
         for argument in args {
             match argument {
@@ -187,8 +202,6 @@ impl Translator<'_> {
         }
         let rows = if name.eq_ignore_ascii_case("range") {
             range(&arguments)?
-        } else if name.eq_ignore_ascii_case("identifier") {
-            return unsupported("IDENTIFIER(..)");
         } else {
             relation(RelType::UnresolvedTableValuedFunction(proto::UnresolvedTableValuedFunction {
                 function_name: name.clone(),
@@ -200,6 +213,17 @@ impl Translator<'_> {
             self.scope().qualifiers.push(name);
         }
         self.aliased(rows, alias)
+    }
+
+    /// The parts of the name that `IDENTIFIER(text)` is.
+    fn identifier_argument(&mut self, args: &[FunctionArg]) -> Result<Vec<String>, Error> {
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] = args else {
+            return unsupported("IDENTIFIER(..) of other than one text");
+        };
+        let expression = self.expression(expr)?;
+        let text = constant_text(&expression)
+            .ok_or_else(|| Error::NotAConstantString { expression: brief(&expr.to_string()), clause: "IDENTIFIER" })?;
+        Ok(split_identifier(&text))
     }
 
     fn sample(&mut self, input: Relation, sample: Option<&TableSampleKind>) -> Result<Relation, Error> {

@@ -1,5 +1,8 @@
 //! Names: quoting the parts of a name for a message, and reading them back.
 
+use spark_connect_proto::Expression;
+use spark_connect_proto::expression::ExprType;
+use spark_connect_proto::expression::literal::LiteralType;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
 use crate::error::{Error, unsupported};
@@ -55,4 +58,18 @@ pub(crate) fn object_parts(name: &ObjectName) -> Result<Vec<String>, Error> {
 
 pub(crate) fn ident_values(idents: &[Ident]) -> Vec<String> {
     idents.iter().map(|ident| ident.value.clone()).collect()
+}
+
+/// The text of an expression that is a literal one, or a concatenation of such.
+pub(crate) fn constant_text(expression: &Expression) -> Option<String> {
+    match expression.expr_type.as_ref()? {
+        ExprType::Literal(literal) => match literal.literal_type.as_ref()? {
+            LiteralType::String(text) => Some(text.clone()),
+            _ => None,
+        },
+        ExprType::UnresolvedFunction(call) if call.function_name == "concat" => {
+            call.arguments.iter().map(constant_text).collect()
+        }
+        _ => None,
+    }
 }

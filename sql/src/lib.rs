@@ -6,7 +6,8 @@
 //! # The path of a text
 //! [`tokens`] cuts it, [`parser`] and [`dialect`] make sqlparser's tree of it, [`command`] tells statements apart by
 //! their first words, [`query`], [`from`], [`select`] and [`grouping`] make relations, [`expression`] and
-//! [`function_call`] expressions. [`name`] says what Spark would call an expression's column.
+//! [`function_call`] expressions. [`name`] says what Spark would call an expression's column. [`model`] reads the
+//! statements about models, TRAIN MODEL and its kin.
 //!
 //! # What a resolver meets
 //! - A query that aggregates is an Aggregate of hidden columns ([`HIDDEN_PREFIX`]), one for each group and each aggregate
@@ -31,6 +32,7 @@ mod identifier;
 mod interval;
 mod literal;
 mod message;
+pub mod model;
 mod name;
 mod parser;
 mod query;

@@ -7,10 +7,12 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use crate::DEPTH_MAX;
 use crate::dialect::SparkDialect;
 use crate::error::Error;
+use crate::model::Place;
 use crate::tokens::{near, tokenize};
 
 /// A text being parsed, with its tokens kept for error messages.
 pub(crate) struct Source {
+    text: String,
     tokens: Vec<TokenWithSpan>,
 }
 
@@ -34,7 +36,19 @@ impl Source {
         if tokens.iter().all(|token| matches!(token.token, Token::Whitespace(_) | Token::SemiColon | Token::EOF)) {
             return Err(Error::Empty);
         }
-        Ok(Source { tokens })
+        Ok(Source { text: text.to_string(), tokens })
+    }
+
+    pub fn tokens(&self) -> &[TokenWithSpan] {
+        &self.tokens
+    }
+
+    /// The text at a place of one line; for other places the expression as it is printed.
+    pub fn slice(&self, place: Place, expr: &Expr) -> String {
+        let line = usize::try_from(place.line).ok().and_then(|line| self.text.lines().nth(line.checked_sub(1)?));
+        let (from, length) = (place.column.saturating_sub(1) as usize, place.length as usize);
+        let text: Option<String> = line.map(|line| line.chars().skip(from).take(length).collect());
+        text.filter(|text| place.length > 1 && !text.is_empty()).unwrap_or_else(|| expr.to_string())
     }
 
     pub fn parser(&self) -> Parser<'static> {

@@ -2,6 +2,8 @@
 
 use spark_connect_proto::{Expression, Relation};
 
+use crate::model::ModelStatement;
+
 /// Values for the parameter markers of a statement, each a literal or a call that makes one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parameters {
@@ -113,6 +115,8 @@ pub enum Statement {
         mode: ExplainMode,
         query: Relation,
     },
+    /// A statement about models.
+    Model(Box<ModelStatement>),
 }
 
 /// `CREATE TABLE`, with a query or without.
