@@ -53,6 +53,8 @@ pub struct Config {
     pub metrics_port: Option<u16>,
     /// Address of the metrics. Whoever reaches it can read them.
     pub metrics_host: IpAddr,
+    /// Folder or `file://` URL of the models that SQL trains; empty: `models` in `data_dir`. Servers may share one.
+    pub models: String,
     /// How many jobs that have ended keep their records. 0: jobs are not recorded.
     pub job_records_max: usize,
     /// Minutes after its last call that a session ends.
@@ -74,6 +76,7 @@ impl Default for Config {
             stall_timeout_s: 6,
             metrics_port: None,
             metrics_host: IpAddr::from([127, 0, 0, 1]),
+            models: String::new(),
             job_records_max: 1000,
             session_idle_timeout_min: 60,
         }

@@ -61,6 +61,8 @@ async fn serve(config: Config) -> Result<(), BoxError> {
         0 => None,
         jobs_max => Some(connect::JobsFolder::open(config.data_dir.join("jobs"), jobs_max)?),
     };
+    let models = connect::ModelStore::open(&models_location(&config))?;
+    let upkeep = tokio::spawn(Arc::clone(&models).keep_up());
     let partitions = PartitionServer::new(TICKET_LIFE);
     let services = Arc::new(connect::Services {
         engine: engine(&config)?,
@@ -68,6 +70,7 @@ async fn serve(config: Config) -> Result<(), BoxError> {
         partitions: partitions.clone(),
         internal_uri,
         jobs,
+        models,
         metrics,
         options: connect_options(&config),
     });
@@ -93,6 +96,7 @@ async fn serve(config: Config) -> Result<(), BoxError> {
     let _ = stop.send(true);
     gang.await?;
     tokio::time::timeout(Duration::from_secs(2), internal_server).await.ok();
+    upkeep.abort();
     if let Some(server) = metrics_server {
         server.abort();
     }
@@ -109,10 +113,19 @@ fn engine(config: &Config) -> engine::Result<Arc<Engine>> {
     })
 }
 
+/// Models stand beside the tables, unless the configuration names another place.
+fn models_location(config: &Config) -> String {
+    match config.models.as_str() {
+        "" => config.data_dir.join("models").display().to_string(),
+        location => location.to_string(),
+    }
+}
+
 fn connect_options(config: &Config) -> connect::Options {
     connect::Options {
         token: (!config.token.is_empty()).then(|| config.token.clone()),
         session_idle_timeout: Duration::from_secs(60 * config.session_idle_timeout_min),
+        slots: config.slots,
         default_workers: config.default_workers,
         fold_partitions: config.query_partitions,
         ..connect::Options::default()

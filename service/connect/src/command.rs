@@ -4,7 +4,7 @@ mod checkpoint;
 mod record_batches;
 mod relation;
 mod resources;
-mod sql;
+pub(crate) mod sql;
 mod view;
 mod write;
 
@@ -68,6 +68,8 @@ async fn run_command(session: &Arc<Session>, operation: &Arc<Operation>, command
             let result = Box::pin(crate::ml::run_command(session, operation, &command)).await?;
             operation.send(ResponseType::MlCommandResult(result)).await
         }
+        // So does it: training is one of its statements.
+        CommandType::SqlCommand(command) => Box::pin(sql::run(session, operation, command)).await,
         command => operation.unless_cancelled(Box::pin(run_other(session, operation, command))).await,
     }
 }
@@ -75,7 +77,6 @@ async fn run_command(session: &Arc<Session>, operation: &Arc<Operation>, command
 async fn run_other(session: &Arc<Session>, operation: &Arc<Operation>, command: CommandType) -> Result<()> {
     let unsupported = |feature: &str| Err(Error::Unsupported { feature: feature.to_string() });
     match command {
-        CommandType::SqlCommand(command) => sql::run(session, operation, command).await,
         CommandType::CreateDataframeView(command) => view::run(session, command).await,
         CommandType::WriteOperation(command) => write::run(session, command).await,
         CommandType::WriteOperationV2(command) => write::run_v2(session, command).await,
@@ -94,6 +95,8 @@ async fn run_other(session: &Arc<Session>, operation: &Arc<Operation>, command: 
         CommandType::MergeIntoTableCommand(_) => unsupported("MERGE INTO"),
         CommandType::ExecuteExternalCommand(_) => unsupported("external commands"),
         CommandType::PipelineCommand(_) => unsupported("declarative pipelines"),
-        CommandType::MlCommand(_) => Err(Error::Bug { invariant: "ML commands are run by their own arm" }),
+        CommandType::MlCommand(_) | CommandType::SqlCommand(_) => {
+            Err(Error::Bug { invariant: "ML and SQL commands are run by their own arms" })
+        }
     }
 }

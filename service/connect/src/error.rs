@@ -8,6 +8,7 @@ mod engine;
 mod exception;
 mod gang;
 mod ml;
+mod model;
 mod report;
 mod service;
 mod sql;
@@ -28,6 +29,13 @@ pub enum Error {
     Sql(#[from] ::sql::Error),
     #[error(transparent)]
     Train(#[from] ::train::Error),
+    #[error(transparent)]
+    Model(#[from] crate::model::Refusal),
+    #[error(transparent)]
+    Registry(#[from] ::registry::Error),
+    /// An error of a statement whose text shows where its cause stands.
+    #[error("{source}")]
+    InText { text: String, place: ::sql::model::Place, source: Box<Error> },
 
     /// A session or operation id that is no UUID.
     #[error("handle {handle} is no UUID")]
@@ -147,6 +155,19 @@ impl Error {
         match self {
             Error::Engine(error) => error,
             error => ::engine::Error::Extension { source: Box::new(error) },
+        }
+    }
+
+    /// The error with the place of its cause in a statement's text, where it has one.
+    pub fn in_text(self, text: &str) -> Error {
+        let place = match &self {
+            Error::Model(refusal) => refusal.place(),
+            Error::Sql(error) => error.place(),
+            _ => None,
+        };
+        match place {
+            Some(place) if place.line > 0 => Error::InText { text: text.to_string(), place, source: Box::new(self) },
+            _ => self,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The Spark Connect service: what a stock client talks to.
 //!
 //! Layout, in the order a request meets it: `server` (dispatch) -> `rpc` (one file a method) -> `session`, `operation`
-//! (who runs what) -> `command` (what a plan does) -> `ml` (training and models) -> `response` (the buffered stream back)
+//! (who runs what) -> `command` (what a plan does) -> `ml` (training and models), `model` (models by name, for SQL) -> `response` (the buffered stream back)
 //! -> `error` (the one table from our errors to Spark's).
 //!
 //! Knows: Spark Connect's messages and gRPC, sessions and operations. Must not know: how a relation is run, what an
@@ -13,6 +13,7 @@ mod error;
 mod job_record;
 mod metrics;
 mod ml;
+mod model;
 mod operation;
 mod options;
 mod plan;
@@ -26,6 +27,7 @@ pub use error::{Error, Result};
 pub use job_record::JobsFolder;
 pub use metrics::Metrics;
 pub use ml::PartitionAddress;
+pub use model::{ModelStore, Refusal};
 pub use operation::Operation;
 pub use options::Options;
 pub use server::serve;

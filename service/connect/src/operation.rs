@@ -15,7 +15,7 @@ use tracing::{info, warn};
 
 use crate::error::Report;
 use crate::response::{End, ResponseLog, result_complete};
-use crate::{Error, Options, Result};
+use crate::{Error, Options, Result, Session};
 
 #[derive(Debug)]
 pub struct Operation {
@@ -84,6 +84,19 @@ impl Operation {
             cancelled: watch::Sender::new(false),
             progress: Mutex::default(),
         }
+    }
+
+    /// An operation of the server's own, whose responses nobody reads: a training that nobody waits for, or a part of one.
+    pub(crate) fn detached(id: String, session: &Session) -> Operation {
+        let new = NewOperation {
+            id,
+            tags: Vec::new(),
+            is_reattachable: false,
+            plan: None,
+            session_id: session.id.clone(),
+            server_session_id: session.server_session_id.clone(),
+        };
+        Operation::new(new, session.options())
     }
 
     /// Completes once the operation is cancelled.

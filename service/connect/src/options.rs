@@ -18,6 +18,8 @@ pub struct Options {
     pub detached_timeout: Duration,
     /// How long an ended operation's state can still be asked for.
     pub ended_operation_timeout: Duration,
+    /// Ranks that may run at the same time.
+    pub slots: usize,
     /// Ranks a fit runs on where the session's configuration names no number.
     pub default_workers: usize,
     /// Partitions that evaluators and summaries fold in parallel.
@@ -50,6 +52,7 @@ impl Default for Options {
             closed_session_timeout: Duration::from_secs(60 * 60),
             detached_timeout: Duration::from_secs(5 * 60),
             ended_operation_timeout: Duration::from_secs(10 * 60),
+            slots: 1,
             default_workers: 1,
             fold_partitions: 1,
             progress_interval: Duration::from_secs(2),

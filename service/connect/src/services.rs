@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{JobsFolder, Metrics, Options};
+use crate::{JobsFolder, Metrics, ModelStore, Options};
 
 pub struct Services {
     /// Runs relations and SQL.
@@ -15,6 +15,8 @@ pub struct Services {
     pub internal_uri: String,
     /// Where the records of jobs are kept; None: nowhere.
     pub jobs: Option<Arc<JobsFolder>>,
+    /// Models by name, and what trains them.
+    pub models: Arc<ModelStore>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     pub options: Options,

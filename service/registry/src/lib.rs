@@ -25,7 +25,7 @@ mod version;
 
 pub use error::{Error, Result};
 pub use live::ServerIdentity;
-pub use manifest::{Manifest, VersionEntry};
+pub use manifest::{Manifest, VersionEntry, check_alias};
 pub use model::{Dropped, Publish};
 pub use name::ModelName;
 pub use reservation::{Intent, Reservation};

@@ -106,7 +106,7 @@ impl Manifest {
 
 /// # Errors
 /// [`Error::InvalidAlias`] for what could be taken for a version, and for the aliases that every model has.
-pub(crate) fn check_alias(alias: &str) -> Result<()> {
+pub fn check_alias(alias: &str) -> Result<()> {
     let is_valid = !alias.trim().is_empty()
         && alias.chars().count() <= 64
         && !alias.chars().any(|c| c == '@' || c == '`' || c.is_control())

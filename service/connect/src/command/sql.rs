@@ -10,7 +10,7 @@ use engine::data_type::schema_to_json;
 use spark_connect_proto::execute_plan_response::{ResponseType, SqlCommandResult};
 use spark_connect_proto::expression::{ExprType, Literal};
 use spark_connect_proto::relation::RelType;
-use spark_connect_proto::{Expression, LocalRelation, Relation, Sql, SqlCommand};
+use spark_connect_proto::{Expression, LocalRelation, Relation, Sql, SqlCommand, WithRelations};
 use sql::{Parameters, Statement};
 
 use super::record_batches::{ipc_stream, relabel, wire_schema};
@@ -18,21 +18,39 @@ use crate::{Error, Operation, Result, Session};
 
 pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, command: SqlCommand) -> Result<()> {
     let input = input(command)?;
-    let answer = if is_query(&input)? { input } else { run_statement(session, &input).await? };
+    let sql = text_of(&input)?;
+    let statement = sql::parse(&sql.query, &parameters(sql));
+    let statement = statement.map_err(|error| Error::Sql(error).in_text(&sql.query))?;
+    let answer = match statement {
+        // queries stay lazy
+        Statement::Query(_) => input,
+        Statement::Model(statement) => {
+            let around = |query| with_references(query, &input);
+            let answer = Box::pin(crate::model::run_statement(session, operation, *statement, &around)).await;
+            answer.map_err(|error| error.in_text(&sql.query))?
+        }
+        _ => operation.unless_cancelled(Box::pin(run_statement(session, &input))).await?,
+    };
     operation.send(ResponseType::SqlCommandResult(SqlCommandResult { relation: Some(answer) })).await
 }
 
-/// Whether the text is a query: those stay lazy.
-fn is_query(input: &Relation) -> Result<bool> {
-    let sql = match &input.rel_type {
-        Some(RelType::Sql(sql)) => sql,
+/// The text of a command, which may stand beside relations that it names.
+fn text_of(input: &Relation) -> Result<&Sql> {
+    match &input.rel_type {
+        Some(RelType::Sql(sql)) => Ok(sql),
         Some(RelType::WithRelations(with)) => match with.root.as_ref().and_then(|root| root.rel_type.as_ref()) {
-            Some(RelType::Sql(sql)) => sql,
-            _ => return Err(Error::NotSqlText),
+            Some(RelType::Sql(sql)) => Ok(sql),
+            _ => Err(Error::NotSqlText),
         },
-        _ => return Err(Error::NotSqlText),
-    };
-    Ok(matches!(sql::parse(&sql.query, &parameters(sql))?, Statement::Query(_)))
+        _ => Err(Error::NotSqlText),
+    }
+}
+
+/// A query of a statement, with the relations that the client sent along with the statement.
+fn with_references(query: Relation, input: &Relation) -> Relation {
+    let Some(RelType::WithRelations(with)) = &input.rel_type else { return query };
+    let with = WithRelations { root: Some(Box::new(query)), references: with.references.clone() };
+    Relation { common: None, rel_type: Some(RelType::WithRelations(Box::new(with))) }
 }
 
 /// A statement's parameters: literals from older clients, expressions from newer ones.
@@ -76,7 +94,8 @@ fn input(command: SqlCommand) -> Result<Relation> {
     Ok(input)
 }
 
-fn ready(session: &Session, schema: &SchemaRef, record_batches: &[RecordBatch]) -> Result<Relation> {
+/// Rows that are ready, as a relation.
+pub fn ready(session: &Session, schema: &SchemaRef, record_batches: &[RecordBatch]) -> Result<Relation> {
     let time_zone = session.engine.conf().session_time_zone().name();
     let wire = Arc::new(wire_schema(schema, &time_zone));
     let record_batches: Result<Vec<RecordBatch>> =

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use prost::Message;
-use spark_connect_proto::fetch_error_details_response::{Error as WireError, SparkThrowable};
+use spark_connect_proto::fetch_error_details_response::query_context::ContextType;
+use spark_connect_proto::fetch_error_details_response::{Error as WireError, QueryContext, SparkThrowable};
+use sql::model::Place;
 use tonic::{Code, Status};
 use uuid::Uuid;
 
@@ -31,6 +33,16 @@ pub struct Report {
     pub hierarchy: Hierarchy,
     /// Messages of the sources, outermost first.
     pub causes: Vec<String>,
+    /// What of a statement's text is to blame.
+    pub fragment: Option<Fragment>,
+}
+
+/// A stretch of a statement's text, in characters from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fragment {
+    pub text: String,
+    pub start: i32,
+    pub stop: i32,
 }
 
 impl Report {
@@ -49,6 +61,7 @@ impl Report {
             parameters,
             hierarchy,
             causes: Vec::new(),
+            fragment: None,
         }
     }
 
@@ -71,7 +84,26 @@ impl Report {
             parameters: Vec::new(),
             hierarchy,
             causes: Vec::new(),
+            fragment: None,
         }
+    }
+
+    /// Adds what stands at a place of a text: the line with a mark below it, as Spark's parser shows it.
+    pub fn in_text(mut self, text: &str, place: Place) -> Report {
+        let (line, column) = (place.line.max(1), place.column.max(1));
+        let shown = text.lines().nth(line as usize - 1).unwrap_or_default();
+        let length = (place.length as usize).clamp(1, shown.chars().count().saturating_sub(column as usize - 1).max(1));
+        let mark = format!("{}{}", "-".repeat(column as usize - 1), "^".repeat(length));
+        let position = format!("(line {line}, pos {})", column - 1);
+        let message = self.message.trim_end();
+        let message = if message.ends_with(&position) { message.to_string() } else { format!("{message} {position}") };
+        self.message = format!("{message}\n\n== SQL ==\n{shown}\n{mark}\n");
+        let before: usize = text.lines().take(line as usize - 1).map(|line| line.chars().count() + 1).sum();
+        let start = before + column as usize - 1;
+        let number = |at: usize| i32::try_from(at).unwrap_or(i32::MAX);
+        let fragment: String = text.chars().skip(start).take(length).collect();
+        self.fragment = Some(Fragment { text: fragment, start: number(start), stop: number(start + length - 1) });
+        self
     }
 
     /// Our own bug.
@@ -130,6 +162,7 @@ impl Report {
             error_class: self.class.clone(),
             message_parameters: self.parameters.iter().cloned().collect(),
             sql_state: self.sql_state.clone(),
+            query_contexts: self.fragment.iter().map(context).collect(),
             ..SparkThrowable::default()
         };
         let hierarchy = |classes: Hierarchy| classes.iter().map(|class| class.to_string()).collect();
@@ -153,6 +186,16 @@ impl Report {
     }
 }
 
+fn context(fragment: &Fragment) -> QueryContext {
+    QueryContext {
+        context_type: ContextType::Sql as i32,
+        start_index: fragment.start,
+        stop_index: fragment.stop,
+        fragment: fragment.text.clone(),
+        ..QueryContext::default()
+    }
+}
+
 fn truncated(message: &str) -> String {
     match message.char_indices().nth(MESSAGE_CHARS_MAX) {
         None => message.to_string(),
@@ -168,6 +211,9 @@ impl From<&Error> for Report {
             Error::Gang(error) => super::gang::report(error),
             Error::Sql(error) => super::sql::report(error),
             Error::Train(error) => super::gang::train_report(error),
+            Error::Model(error) => super::model::report(error),
+            Error::Registry(error) => super::model::registry_report(error),
+            Error::InText { text, place, source } => Report::from(source.as_ref()).in_text(text, *place),
             error => super::service::report(error),
         }
     }

@@ -95,7 +95,14 @@ pub fn report(error: &Error) -> Report {
         Error::Panicked { message } => Report::internal(&format!("the operation panicked: {message}")),
         Error::Bug { .. } => Report::internal(&text),
         // `Report::from` sends these to their own tables.
-        Error::Engine(_) | Error::Ml(_) | Error::Gang(_) | Error::Sql(_) | Error::Train(_) => Report::from(error),
+        Error::Engine(_)
+        | Error::Ml(_)
+        | Error::Gang(_)
+        | Error::Sql(_)
+        | Error::Train(_)
+        | Error::Model(_)
+        | Error::Registry(_)
+        | Error::InText { .. } => Report::from(error),
     }
 }
 

@@ -39,5 +39,6 @@ pub fn report(error: &Error) -> Report {
         Error::InvalidLimit { .. } => Report::with_text(ANALYSIS, "INVALID_LIMIT_LIKE_EXPRESSION", "42K0E", &text),
         Error::ColumnCount { .. } => Report::with_text(ANALYSIS, "ASSIGNMENT_ARITY_MISMATCH", "42802", &text),
         Error::NoThread { .. } => Report::internal(&text),
+        other => super::model::sql_report(other).unwrap_or_else(|| Report::internal(&text)),
     }
 }

@@ -1,10 +1,12 @@
 //! `Fit`: from the dataset to a gang, and from rank 0's bytes to a cached model.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use engine::embedded::Frame;
 use gang::{BarrierJob, Event, RunningJob};
-use ml::Kind;
+use ml::{Estimator, Kind, Model, Operator, Params};
 use spark_connect_proto::ml_command::Fit;
 use spark_connect_proto::ml_command_result::ResultType;
 use tracing::info;
@@ -21,6 +23,9 @@ use crate::{Error, Result};
 /// How many ranks train a model of this session. Default: the server's slots.
 pub const WORKERS_KEY: &str = "spark.phalanx.workers";
 
+/// Steps of one fit that are kept.
+const STEPS_MAX: usize = 10_000;
+
 /// Fits an estimator.
 ///
 /// # Errors
@@ -35,14 +40,60 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
     let params = ml::Params::new(operator, &named.uid, literal::params(fit.params.as_ref())?)?;
     let dataset = fit.dataset.as_ref().ok_or_else(|| missing("dataset of Fit"))?;
     let frame = session.engine.resolve(dataset, session.as_ref()).await?;
-    let schema = frame.schema();
-    let plan = estimator.plan_fit(&params, &schema)?;
-
     let num_ranks = num_ranks(session)?;
-    let restart = Restart::of(session, &operation.id, num_ranks)?;
-    let data = RankData::new(session, &frame, &plan.columns, num_ranks, restart.checkpoints.clone()).await?;
+    let job = FitJob { job_id: operation.id.clone(), operator, estimator, params: &params, num_ranks };
+    let FittedModel { model, log, .. } = fit_model(session, operation, job, &frame).await?;
+    let training = model.summary().map(|summary| {
+        let model = Arc::clone(&model);
+        Arc::new(CachedSummary { summary, model, dataset: frame, folding: Default::default() })
+    });
+    let id = session.models.add_model(CachedModel::new(model, training));
+    Ok(objects(&[id], Some(named.uid.clone()), log))
+}
+
+/// One fit of an estimator on one gang.
+pub struct FitJob<'a> {
+    pub job_id: String,
+    pub operator: &'static Operator,
+    pub estimator: &'static dyn Estimator,
+    pub params: &'a Params,
+    pub num_ranks: usize,
+}
+
+/// A step of a fit, as rank 0 told it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FitStep {
+    pub step: u64,
+    pub loss: f64,
+    pub rows_per_s: Option<f64>,
+    /// Since the job was submitted.
+    pub elapsed: Duration,
+}
+
+pub struct FittedModel {
+    pub model: Arc<dyn Model>,
+    /// What the client is to be told of the ranks' logs.
+    pub log: Option<String>,
+    pub steps: Vec<FitStep>,
+}
+
+/// Fits an estimator to a frame: plans it, runs it as a barrier job, and makes the model from what rank 0 returned.
+///
+/// # Errors
+/// As [`run`].
+pub async fn fit_model(
+    session: &Arc<Session>,
+    operation: &Operation,
+    fit: FitJob<'_>,
+    frame: &Frame,
+) -> Result<FittedModel> {
+    let FitJob { job_id, operator, estimator, params, num_ranks } = fit;
+    let schema = frame.schema();
+    let plan = estimator.plan_fit(params, &schema)?;
+    let restart = Restart::of(session, &job_id, num_ranks)?;
+    let data = RankData::new(session, frame, &plan.columns, num_ranks, restart.checkpoints.clone()).await?;
     let job = BarrierJob {
-        job_id: operation.id.clone(),
+        job_id,
         name: operator.short_name().into(),
         pool: session.user.clone(),
         num_ranks,
@@ -54,24 +105,23 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
         max_restarts: restart.max_restarts,
     };
     info!(job_id = job.job_id, operator = operator.short_name(), num_ranks, "fit submitted");
-    let mut about = watch::about(session, operation, &params, &job)?;
+    let mut about = watch::about(session, operation, params, &job)?;
     about.checkpoints = restart.checkpoints.as_ref().map(|place| place.folder.clone());
     let mut watch = Watch::begin(session, operation, about)?;
-    let fitted = train(session, operation, job, &mut watch).await;
+    let mut steps = Vec::new();
+    let fitted = train(session, operation, job, &mut watch, &mut steps).await;
     let log = watch.end().await;
     let fitted = fitted.map_err(|error| data.first_cause(error))?;
     restart.clean_up().await;
-
-    let model = estimator.model(operator, &params, &schema, &fitted)?;
-    let training = model.summary().map(|summary| {
-        let model = Arc::clone(&model);
-        Arc::new(CachedSummary { summary, model, dataset: frame, folding: Default::default() })
-    });
-    let id = session.models.add_model(CachedModel::new(model, training));
-    Ok(objects(&[id], Some(named.uid.clone()), log))
+    let model = estimator.model(operator, params, &schema, &fitted)?;
+    Ok(FittedModel { model, log, steps })
 }
 
-fn num_ranks(session: &Session) -> Result<usize> {
+/// How many ranks a fit of this session runs on.
+///
+/// # Errors
+/// [`Error::InvalidConf`]
+pub fn num_ranks(session: &Session) -> Result<usize> {
     let Some(text) = session.engine.conf().get(WORKERS_KEY) else { return Ok(session.services.options.default_workers) };
     match text.trim().parse::<usize>() {
         Ok(num_ranks) if num_ranks > 0 => Ok(num_ranks),
@@ -81,7 +131,14 @@ fn num_ranks(session: &Session) -> Result<usize> {
 
 /// Runs the job to its end, telling the client how far it is. A cancelled operation cancels the job and waits until its
 /// ranks are gone.
-async fn train(session: &Session, operation: &Operation, job: BarrierJob, watch: &mut Watch<'_>) -> Result<Bytes> {
+async fn train(
+    session: &Session,
+    operation: &Operation,
+    job: BarrierJob,
+    watch: &mut Watch<'_>,
+    steps: &mut Vec<FitStep>,
+) -> Result<Bytes> {
+    let submitted = Instant::now();
     let mut running: RunningJob = match session.services.gang.submit(job) {
         Ok(running) => running,
         Err(error) => {
@@ -102,6 +159,7 @@ async fn train(session: &Session, operation: &Operation, job: BarrierJob, watch:
         if let Some(event) = &event {
             watch.see(event).await;
         }
+        keep_step(event.as_ref(), submitted, steps);
         match event {
             Some(Event::Log { rank, line }) => info!(job_id = running.job_id(), rank, "{line}"),
             Some(Event::Finished { output }) => return Ok(output),
@@ -110,5 +168,15 @@ async fn train(session: &Session, operation: &Operation, job: BarrierJob, watch:
             None => return Err(gang::Error::ShuttingDown.into()),
             Some(_) => {}
         }
+    }
+}
+
+/// A new generation begins again where its checkpoint was.
+fn keep_step(event: Option<&Event>, submitted: Instant, steps: &mut Vec<FitStep>) {
+    let Some(Event::Progress { rank: 0, progress }) = event else { return };
+    steps.retain(|known| known.step < progress.step);
+    if steps.len() < STEPS_MAX {
+        let rows_per_s = progress.metrics.iter().find(|(name, _)| name == "rows_per_s").map(|(_, value)| *value);
+        steps.push(FitStep { step: progress.step, loss: progress.loss, rows_per_s, elapsed: submitted.elapsed() });
     }
 }

@@ -27,6 +27,14 @@ impl Extensions for Session {
         };
         resolved.map_err(Error::into_engine)
     }
+
+    async fn resolve_extension(
+        &self,
+        _: &engine::embedded::Session,
+        extension: &prost_types::Any,
+    ) -> engine::Result<Extended> {
+        Box::pin(crate::model::resolve_function(self, extension)).await.map_err(Error::into_engine)
+    }
 }
 
 fn plan(session: &Session, transform: &Transform) -> Result<Extended> {

@@ -8,7 +8,7 @@ use arrow::datatypes::{FieldRef, Schema};
 use async_trait::async_trait;
 
 use super::{Frame, Session};
-use crate::Result;
+use crate::{Error, Result};
 
 /// A pure function of columns, row by row: arrays of `num_rows` in, one array of `num_rows` out. An error carries the
 /// Spark error class in [`crate::Error::Extension`].
@@ -51,4 +51,9 @@ pub type PlanTransform = Box<dyn FnOnce(&Schema) -> Result<Vec<TransformStep>> +
 pub trait Extensions: Send + Sync {
     /// Resolves an ML relation: a model's or a transformer's output, or rows fetched from a model.
     async fn resolve_ml(&self, session: &Session, relation: &MlRelation) -> Result<Extended>;
+
+    /// Resolves a relation of another crate's own kind, such as a call of a model function.
+    async fn resolve_extension(&self, _: &Session, extension: &prost_types::Any) -> Result<Extended> {
+        Err(Error::Unsupported { feature: format!("relation extension {}", extension.type_url) })
+    }
 }

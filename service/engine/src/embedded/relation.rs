@@ -51,7 +51,8 @@ use crate::{Error, Result};
 
 pub(super) use answer::{Cells, texts};
 pub(super) use build::select;
-pub(super) use catalog::{matching, named_table};
+pub use catalog::matching;
+pub(super) use catalog::named_table;
 pub(super) use grow::Grow;
 pub(super) use project::one_row;
 pub(super) use rows::rows_frame;
@@ -148,6 +149,7 @@ impl<'a> Resolution<'a> {
             (RelType::Catalog(catalog), _) => self.catalog(catalog).await,
             (RelType::UnresolvedTableValuedFunction(function), _) => self.table_function(function, outer).await,
             (RelType::MlRelation(ml), _) => self.ml(ml, outer).await,
+            (RelType::Extension(extension), _) => self.extension(extension, outer).await,
             (RelType::WithRelations(with), _) => self.with_relations(with, outer).await,
             (RelType::Project(project), input) => self.project(project, input, behind, outer).await,
             (RelType::Filter(filter), Some(input)) => {

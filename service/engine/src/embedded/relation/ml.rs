@@ -23,7 +23,17 @@ use crate::{Error, Result};
 
 impl Resolution<'_> {
     pub(super) async fn ml(&self, message: &proto::MlRelation, outer: &Outer) -> Result<Frame> {
-        match self.extensions.resolve_ml(self.session, message).await? {
+        let extended = self.extensions.resolve_ml(self.session, message).await?;
+        self.extended(extended, outer).await
+    }
+
+    pub(super) async fn extension(&self, message: &prost_types::Any, outer: &Outer) -> Result<Frame> {
+        let extended = self.extensions.resolve_extension(self.session, message).await?;
+        self.extended(extended, outer).await
+    }
+
+    async fn extended(&self, extended: Extended, outer: &Outer) -> Result<Frame> {
+        match extended {
             Extended::Frame(frame) => self.renamed(*frame),
             Extended::Rows(batches, schema) => {
                 rows_frame(&self.context, schema, batches, self.session.engine().options().target_partitions)

@@ -162,6 +162,10 @@ impl Session {
                 self.unpersist(&relation);
             }
             Statement::ClearCache => self.unpersist_all(),
+            Statement::Model(_) => {
+                let feature = "a statement about models inside a relation".into();
+                return Err(Error::Unsupported { feature });
+            }
             // Files are listed anew each time a table is read.
             Statement::RefreshTable { .. } => {}
             Statement::Explain { mode, query } => {

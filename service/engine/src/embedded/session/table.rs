@@ -115,7 +115,7 @@ impl Session {
         Ok(tables)
     }
 
-    pub(in crate::embedded) fn has_database(&self, name: &str) -> bool {
+    pub fn has_database(&self, name: &str) -> bool {
         let name = name.strip_prefix(CATALOG).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name);
         let is_folder = || self.engine().options().warehouse_dir.join(format!("{}.db", name.to_lowercase())).is_dir();
         name.eq_ignore_ascii_case(DEFAULT_DATABASE) || (!name.contains('/') && is_folder())
