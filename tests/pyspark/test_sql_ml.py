@@ -128,7 +128,7 @@ def test_5_a_replacement_is_atomic_and_a_cancelled_one_changes_nothing(named, se
             except Exception as error:
                 failures.append(error)
 
-    thread = threading.Thread(target=predict)
+    thread = threading.Thread(target=predict, daemon=True)
     thread.start()
     replace = TRAIN.format(name="m").replace("TRAIN", "TRAIN OR REPLACE").replace(" AS ", " OPTIONS(reg_param = 1.0) AS ")
     row = named.sql(replace).first()
@@ -152,7 +152,7 @@ def test_5_a_replacement_is_atomic_and_a_cancelled_one_changes_nothing(named, se
         except PySparkException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=long_training)
+    thread = threading.Thread(target=long_training, daemon=True)
     thread.start()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and not any(row.status == "RUNNING" for row in trainings(named, "m")):

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode};
+use object_store::{ObjectStoreExt, PutMode};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Registry, Result};

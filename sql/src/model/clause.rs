@@ -2,7 +2,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::{Features, Place, Resources, Split, Train, WarmStart, Word};
+use super::{Features, Place, Resources, Split, Train, WarmStart};
 use crate::command::Command;
 use crate::error::Error;
 
@@ -198,10 +198,4 @@ impl Command<'_> {
 fn shown(fractions: &[f64]) -> String {
     let fractions: Vec<String> = fractions.iter().map(|fraction| format!("{fraction}")).collect();
     format!("({})", fractions.join(", "))
-}
-
-/// The words of a list that are there twice, if any.
-pub(crate) fn repeated(words: &[Word]) -> Option<&Word> {
-    let is_repeated = |(at, word): &(usize, &Word)| words[..*at].iter().any(|known| known.text.eq_ignore_ascii_case(&word.text));
-    words.iter().enumerate().find(is_repeated).map(|(_, word)| word)
 }

@@ -184,13 +184,18 @@ impl Translator<'_> {
                 call.arguments.push(NamedArgument { name: name.into(), value: Some(value) });
                 Ok(())
             }
-            (_, Some(name), _) if name != "model" && name != "input" || signature.input == Input::None => {
+            (_, Some(name), _) if !matches!(name, "model" | "input") || signature.input == Input::None => {
                 Err(Error::UnrecognizedParameter {
                     routine: signature.name,
-                    parameter: name.unwrap_or_default().to_string(),
+                    parameter: name.to_string(),
                     known: signature.parameters.to_vec(),
                 })
             }
+            (Argument::Table(_), None, _) if signature.input == Input::None => Err(Error::UnrecognizedParameter {
+                routine: signature.name,
+                parameter: "input".into(),
+                known: signature.parameters.to_vec(),
+            }),
             (_, None, 1) => Err(Error::RequiredParameter { routine: signature.name, parameter: "input", index: 1 }),
             _ => unsupported(format!("the argument {} of {}", brief(&expr.to_string()), signature.name)),
         }

@@ -25,7 +25,7 @@ pub struct KeptColumn {
 
 impl KeptColumn {
     pub fn of(field: &Field) -> KeptColumn {
-        KeptColumn { name: field.name().clone(), data_type: field_to_json(field)["type"].clone() }
+        KeptColumn { name: field.name().clone(), data_type: field_to_json(field) }
     }
 
     /// # Errors

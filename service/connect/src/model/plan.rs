@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
 use engine::embedded::Frame;
 use ml::{Estimator, Kind, Operator};
 use registry::ModelName;
@@ -11,7 +10,7 @@ use spark_connect_proto::Relation;
 use sql::model::{Constant, Property, Resources, Split, Train, Word};
 
 use super::columns::{self, Columns};
-use super::options::{ClassWeight, Settings};
+use super::options::Settings;
 use super::tune::{self, TunePlan};
 use super::{Refusal, name};
 use crate::ml::fit::num_ranks;
@@ -87,7 +86,6 @@ pub struct TrainPlan {
     pub seed: i64,
     pub workers: usize,
     pub frame: Frame,
-    pub schema: SchemaRef,
     /// After VALIDATE ON.
     pub validate: Option<Frame>,
     pub tune: Option<TunePlan>,
@@ -101,10 +99,6 @@ pub struct TrainPlan {
 impl TrainPlan {
     pub fn estimator_name(&self) -> String {
         self.trainable.operator.snake_name()
-    }
-
-    pub fn has_class_weight(&self) -> Option<&ClassWeight> {
-        self.settings.class_weight.as_ref()
     }
 }
 
@@ -166,7 +160,6 @@ pub async fn plan(
         seed,
         workers,
         frame,
-        schema,
         validate,
         tune,
         alias: train.alias.map(|alias| alias.text),

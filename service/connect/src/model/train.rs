@@ -43,7 +43,6 @@ const EXACT_INTEGER_MAX: i64 = 1 << 53;
 pub struct Prepared {
     pub layout: Layout,
     pub label: String,
-    pub label_type: DataType,
     pub classes: Option<Classes>,
     pub train: Rows,
     pub validation: Option<Rows>,
@@ -225,7 +224,6 @@ async fn prepare(session: &Arc<Session>, plan: &TrainPlan) -> Result<Prepared> {
     let mut prepared = Prepared {
         layout: layout.clone(),
         label: label.name.clone(),
-        label_type: label.field.data_type().clone(),
         classes,
         train: kept.clone(),
         validation: None,

@@ -1,6 +1,6 @@
 //! Number columns of any type as doubles.
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use arrow::array::{ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 
@@ -45,6 +45,8 @@ impl Moments {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use arrow::array::Array;
 
     use super::*;
 
