@@ -2,7 +2,7 @@
 
 use train::RankProgram;
 
-use crate::classification::logistic_regression;
+use crate::classification::{logistic_regression, multilayer_perceptron};
 use crate::evaluation::{binary_classification, multiclass_classification, regression as regression_evaluator};
 use crate::feature::{
     binarizer, bucketizer, count_vectorizer, dct, elementwise_product, feature_hasher, hashing_tf, idf, imputer,
@@ -16,6 +16,7 @@ use crate::{Error, Operator, Result};
 /// The operators, in Spark's own order of packages.
 pub static OPERATORS: &[&Operator] = &[
     &logistic_regression::OPERATOR,
+    &multilayer_perceptron::OPERATOR,
     &binarizer::OPERATOR,
     &bucketizer::OPERATOR,
     &count_vectorizer::OPERATOR,
@@ -51,6 +52,7 @@ pub static OPERATORS: &[&Operator] = &[
 /// The programs that ranks run, by name.
 pub static PROGRAMS: &[&RankProgram] = &[
     &logistic_regression::PROGRAM,
+    &multilayer_perceptron::PROGRAM,
     &linear_regression::PROGRAM,
     &count_vectorizer::PROGRAM,
     &idf::PROGRAM,

@@ -331,6 +331,11 @@ impl Params {
         Ok(values.iter().filter_map(|v| if let Value::Double(v) = v { Some(*v) } else { None }).collect())
     }
 
+    pub fn ints(&self, name: &str) -> Result<Vec<i32>> {
+        let Some(Value::Array { values, .. }) = self.get(name) else { return Err(self.not_set(name)) };
+        Ok(values.iter().filter_map(|v| if let Value::Int(v) = v { Some(*v) } else { None }).collect())
+    }
+
     pub fn strings(&self, name: &str) -> Result<Vec<String>> {
         let Some(Value::Array { values, .. }) = self.get(name) else { return Err(self.not_set(name)) };
         Ok(values.iter().filter_map(|v| if let Value::String(v) = v { Some(v.clone()) } else { None }).collect())
