@@ -11,6 +11,7 @@ use crate::feature::{
     tokenizer, variance_threshold_selector, vector_assembler, vector_slicer,
 };
 use crate::regression::linear_regression;
+use crate::torch;
 use crate::{Error, Operator, Result};
 
 /// The operators, in Spark's own order of packages.
@@ -44,6 +45,7 @@ pub static OPERATORS: &[&Operator] = &[
     &vector_assembler::OPERATOR,
     &vector_slicer::OPERATOR,
     &linear_regression::OPERATOR,
+    &torch::OPERATOR,
     &binary_classification::OPERATOR,
     &multiclass_classification::OPERATOR,
     &regression_evaluator::OPERATOR,
@@ -54,6 +56,7 @@ pub static PROGRAMS: &[&RankProgram] = &[
     &logistic_regression::PROGRAM,
     &multilayer_perceptron::PROGRAM,
     &linear_regression::PROGRAM,
+    &torch::PROGRAM,
     &count_vectorizer::PROGRAM,
     &idf::PROGRAM,
     &imputer::PROGRAM,

@@ -240,6 +240,15 @@ impl Params {
         Ok(params)
     }
 
+    /// These params as if some had never been set.
+    pub fn without(&self, names: &[&str]) -> Params {
+        let mut params = self.clone();
+        names.iter().for_each(|name| {
+            params.set.remove(*name);
+        });
+        params
+    }
+
     fn check_and_set(&mut self, specs: &[Param], name: String, value: Value) -> Result<()> {
         let Some(spec) = specs.iter().find(|p| p.name == name) else {
             let known = specs.iter().map(|p| p.name.to_string()).collect();

@@ -21,10 +21,10 @@ mod state;
 mod trainer;
 mod validation;
 
-pub use columns::{Column, Columns, ColumnKind};
+pub use columns::{Column, ColumnKind, Columns};
 pub use loss::Loss;
 pub use native::ScriptModule;
-pub use optimizer::Optimizer;
+pub use optimizer::{Moments, Optimizer};
 pub use options::{EarlyStopping, LossKind, Options, Precision, Sharding, Wire};
 pub use schedule::Schedule;
 pub use trainer::{Trained, train};

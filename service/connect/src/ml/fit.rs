@@ -38,7 +38,10 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
     let schema = frame.schema();
     let plan = estimator.plan_fit(&params, &schema)?;
 
-    let num_ranks = num_ranks(session)?;
+    let num_ranks = match estimator.num_ranks(&params)? {
+        Some(num_ranks) => num_ranks,
+        None => num_ranks(session)?,
+    };
     let restart = Restart::of(session, &operation.id, num_ranks)?;
     let data = RankData::new(session, &frame, &plan.columns, num_ranks, restart.checkpoints.clone()).await?;
     let job = BarrierJob {

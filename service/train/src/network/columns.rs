@@ -106,7 +106,9 @@ impl Column {
                 let lists = array.as_list::<i32>();
                 let offsets = lists.value_offsets();
                 match self.uniform(offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize)) {
-                    Ok(width) => (width, lists.values().slice(offsets[0] as usize, (offsets[array.len()] - offsets[0]) as usize)),
+                    Ok(width) => {
+                        (width, lists.values().slice(offsets[0] as usize, (offsets[array.len()] - offsets[0]) as usize))
+                    }
                     Err(problem) => return Ok(Err(problem)),
                 }
             }
@@ -114,16 +116,16 @@ impl Column {
                 let lists = array.as_list::<i64>();
                 let offsets = lists.value_offsets();
                 match self.uniform(offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize)) {
-                    Ok(width) => (width, lists.values().slice(offsets[0] as usize, (offsets[array.len()] - offsets[0]) as usize)),
+                    Ok(width) => {
+                        (width, lists.values().slice(offsets[0] as usize, (offsets[array.len()] - offsets[0]) as usize))
+                    }
                     Err(problem) => return Ok(Err(problem)),
                 }
             }
             DataType::FixedSizeList(_, width) => {
                 let lists = array.as_fixed_size_list();
                 match self.uniform(std::iter::repeat_n(*width as usize, array.len())) {
-                    Ok(width) => {
-                        (width, lists.values().slice(lists.offset() * width, array.len() * width))
-                    }
+                    Ok(width) => (width, lists.values().slice(lists.offset() * width, array.len() * width)),
                     Err(problem) => return Ok(Err(problem)),
                 }
             }
@@ -143,7 +145,9 @@ impl Column {
         match (&mut self.values, self.kind) {
             (Values::Floats(values), _) => match flat.data_type() {
                 // doubles are narrowed in the pass that copies them
-                DataType::Float64 => values.extend(flat.as_primitive::<Float64Type>().values().iter().map(|v| *v as f32)),
+                DataType::Float64 => {
+                    values.extend(flat.as_primitive::<Float64Type>().values().iter().map(|v| *v as f32))
+                }
                 _ => values.extend_from_slice(cast(flat, &DataType::Float32)?.as_primitive::<Float32Type>().values()),
             },
             (Values::Integers(values), ColumnKind::Class) => {

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use tch::{Kind, Tensor};
 
-use super::native::{clear_gradient, set_gradient, set_values};
 use super::ScriptModule;
+use super::native::{clear_gradient, set_gradient, set_values};
 use crate::{Error, Result};
 
 /// The trained parameters of a module, in memory of ours.
@@ -49,7 +49,9 @@ impl Flat {
         let options = (Kind::Float, tch::Device::Cpu);
         let (values, gradients) = (Tensor::zeros([end as i64], options), Tensor::zeros([end as i64], options));
         for (parameter, place) in parameters.iter().zip(&places) {
-            let view = |flat: &Tensor| flat.narrow(0, place.start as i64, place.len() as i64).view(parameter.size().as_slice());
+            let view = |flat: &Tensor| {
+                flat.narrow(0, place.start as i64, place.len() as i64).view(parameter.size().as_slice())
+            };
             let mut own = view(&values);
             tch::no_grad(|| own.copy_(&parameter.detach()));
             set_values(parameter, &own)?;

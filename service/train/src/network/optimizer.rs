@@ -64,7 +64,14 @@ impl OptimizerState {
         self.steps += 1;
         match self.optimizer {
             Optimizer::Sgd { momentum, is_nesterov, weight_decay } => {
-                self.sgd(parameters, gradients, learning_rate as f32, momentum as f32, is_nesterov, weight_decay as f32);
+                self.sgd(
+                    parameters,
+                    gradients,
+                    learning_rate as f32,
+                    momentum as f32,
+                    is_nesterov,
+                    weight_decay as f32,
+                );
             }
             Optimizer::Adam(moments) => self.adam(parameters, gradients, learning_rate, moments, false),
             Optimizer::AdamW(moments) => self.adam(parameters, gradients, learning_rate, moments, true),
@@ -117,14 +124,7 @@ impl OptimizerState {
         ((rate / first) as f32, (1.0 / second.sqrt()) as f32)
     }
 
-    fn lamb(
-        &mut self,
-        parameters: &mut [f32],
-        gradients: &[f32],
-        rate: f64,
-        m: Moments,
-        tensors: &[Range<usize>],
-    ) {
+    fn lamb(&mut self, parameters: &mut [f32], gradients: &[f32], rate: f64, m: Moments, tensors: &[Range<usize>]) {
         let (first_scale, second_scale) = self.corrections(1.0, m);
         let (beta1, beta2, epsilon) = (m.beta1 as f32, m.beta2 as f32, m.epsilon as f32);
         let (rest1, rest2) = ((1.0 - m.beta1) as f32, (1.0 - m.beta2) as f32);

@@ -49,7 +49,8 @@ impl Sampler {
     /// This rank's rows in the order of an epoch.
     pub fn epoch(&self, epoch: u64) -> Epoch {
         let permutation = Permutation::new(self.num_rows, self.seed, epoch);
-        let mut order: Vec<(u64, u32)> = self.rows.iter().map(|(number, row)| (permutation.of(*number), *row)).collect();
+        let mut order: Vec<(u64, u32)> =
+            self.rows.iter().map(|(number, row)| (permutation.of(*number), *row)).collect();
         order.sort_unstable();
         let (positions, rows) = order.into_iter().unzip();
         Epoch { batch_rows: self.batch_rows, positions, rows }

@@ -86,8 +86,7 @@ mod tests {
     #[test]
     fn one_cycle_is_that_of_pytorch() {
         // torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=10), rounded
-        let expected =
-            [0.04, 0.52, 1.0, 0.9504846, 0.8117456, 0.6112620, 0.3887420, 0.1882584, 0.0495194, 0.000004];
+        let expected = [0.04, 0.52, 1.0, 0.9504846, 0.8117456, 0.6112620, 0.3887420, 0.1882584, 0.0495194, 0.000004];
         for (found, expected) in factors(Schedule::OneCycle { warm_up: 0.3 }).iter().zip(expected) {
             assert!((found - expected).abs() < 1e-6, "{found} {expected}");
         }

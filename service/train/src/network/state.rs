@@ -70,7 +70,8 @@ impl State {
         let best = if bytes.number()? == 1 { Some(read_weights(bytes)?) } else { None };
         let history = History { step, epoch_sum, losses, validation_losses, best };
         let optimizer_steps = bytes.number()?;
-        let state = State { history, weights, optimizer_steps, first: read_floats(bytes)?, second: read_floats(bytes)? };
+        let state =
+            State { history, weights, optimizer_steps, first: read_floats(bytes)?, second: read_floats(bytes)? };
         bytes.is_at_end().then_some(state)
     }
 }
@@ -82,7 +83,8 @@ fn write_floats(bytes: &mut Writer, values: &[f32]) {
 
 fn read_floats(bytes: &mut Reader<'_>) -> Option<Vec<f32>> {
     let raw = bytes.bytes()?;
-    let values = raw.chunks_exact(4).map(|bits| Some(f32::from_le_bytes(bits.try_into().ok()?))).collect::<Option<_>>()?;
+    let values =
+        raw.chunks_exact(4).map(|bits| Some(f32::from_le_bytes(bits.try_into().ok()?))).collect::<Option<_>>()?;
     raw.len().is_multiple_of(4).then_some(values)
 }
 
@@ -102,9 +104,11 @@ fn read_weights(bytes: &mut Reader<'_>) -> Option<Weights> {
 /// The values of buffers as doubles, which hold those of all types that buffers have.
 pub fn read_buffers(buffers: &[Tensor]) -> Result<Vec<Vec<f64>>> {
     let read = |buffer: &Tensor| Vec::<f64>::try_from(buffer.to_kind(Kind::Double).flatten(0, -1));
-    buffers.iter().map(read).collect::<std::result::Result<_, _>>().map_err(|source| Error::Tensor {
-        message: format!("a buffer of the module cannot be read: {source}"),
-    })
+    buffers
+        .iter()
+        .map(read)
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|source| Error::Tensor { message: format!("a buffer of the module cannot be read: {source}") })
 }
 
 /// # Errors

@@ -63,14 +63,14 @@ def forward(self, x):
 
 /// Some of the rows, in their own order.
 fn columns(rows: std::ops::Range<usize>) -> Columns {
-    let mut columns = Columns {
-        inputs: vec![Column::new("x", ColumnKind::Numbers)],
-        label: Column::new("y", ColumnKind::Number),
-    };
+    let mut columns =
+        Columns { inputs: vec![Column::new("x", ColumnKind::Numbers)], label: Column::new("y", ColumnKind::Number) };
     columns.inputs[0].set_width(FEATURES);
     if !rows.is_empty() {
-        let features: Vec<f32> = rows.clone().flat_map(|row| (0..FEATURES).map(move |f| value(row * FEATURES + f))).collect();
-        let labels: Vec<f32> = rows.clone().map(|row| value(row * FEATURES) * value(row * FEATURES + 1) + 0.3).collect();
+        let features: Vec<f32> =
+            rows.clone().flat_map(|row| (0..FEATURES).map(move |f| value(row * FEATURES + f))).collect();
+        let labels: Vec<f32> =
+            rows.clone().map(|row| value(row * FEATURES) * value(row * FEATURES + 1) + 0.3).collect();
         let lists = arrow::array::FixedSizeListArray::new(
             Arc::new(arrow::datatypes::Field::new("item", arrow::datatypes::DataType::Float32, true)),
             FEATURES as i32,
@@ -121,7 +121,11 @@ fn train_split(ends: &[usize], options: &Options) -> Trained {
 
 fn weights(trained: &Trained) -> Vec<f32> {
     let module = ScriptModule::load(&trained.module).unwrap();
-    module.parameters().iter().flat_map(|(_, parameter)| Vec::<f32>::try_from(parameter.flatten(0, -1)).unwrap()).collect()
+    module
+        .parameters()
+        .iter()
+        .flat_map(|(_, parameter)| Vec::<f32>::try_from(parameter.flatten(0, -1)).unwrap())
+        .collect()
 }
 
 fn largest_difference(a: &Trained, b: &Trained) -> f32 {
@@ -266,17 +270,20 @@ fn a_module_that_fails_ends_the_gang_with_its_own_words() {
 def forward(self, x):
     return torch.matmul(x, self.w)
 ";
-    let module = || ScriptModule::define(source, &[("w", Tensor::zeros([9, 1], (tch::Kind::Float, tch::Device::Cpu)))]).unwrap();
-    let mut none = std::iter::empty();
-    let partition = Partition { schema: Arc::new(Schema::empty()), record_batches: &mut none };
-    let group = Group::single();
-    let ctx = RankContext { group: &group, partition, progress: &Silent, checkpoints: &Never };
-    let identity = |num_rows| Identity::new("network", b"", num_rows, FEATURES);
-    let loss = Loss::new(LossKind::MeanSquared, None).unwrap();
-    let error = train(&ctx, module(), &loss, &columns(0..ROWS), identity, &options()).unwrap_err();
+    let fail = |rows: std::ops::Range<usize>| {
+        let weight = Tensor::zeros([9, 1], (tch::Kind::Float, tch::Device::Cpu));
+        let module = ScriptModule::define(source, &[("w", weight)]).unwrap();
+        let mut none = std::iter::empty();
+        let partition = Partition { schema: Arc::new(Schema::empty()), record_batches: &mut none };
+        let group = Group::single();
+        let ctx = RankContext { group: &group, partition, progress: &Silent, checkpoints: &Never };
+        let identity = |num_rows| Identity::new("network", b"", num_rows, FEATURES);
+        let loss = Loss::new(LossKind::MeanSquared, None).unwrap();
+        train(&ctx, module, &loss, &columns(rows), identity, &options()).unwrap_err()
+    };
+    let error = fail(0..ROWS);
     assert!(matches!(&error, Error::ModuleFailed { .. }) && error.to_string().contains("9x1"), "{error}");
-    let identity = |num_rows| Identity::new("network", b"", num_rows, FEATURES);
-    let error = train(&ctx, module(), &loss, &columns(0..0), identity, &options()).unwrap_err();
+    let error = fail(0..0);
     assert!(error.to_string().contains("empty dataset"), "{error}");
     assert!(ScriptModule::load(b"no module").is_err());
 }
@@ -292,8 +299,10 @@ def forward(self, x):
 ";
     let tensor = |shape: &[i64]| Tensor::zeros(shape, (tch::Kind::Float, tch::Device::Cpu));
     let trained = gang(2, |group| {
-        let module =
-            ScriptModule::define(source, &[("w", tensor(&[3, 1])), ("sometimes", tensor(&[1])), ("never", tensor(&[4]))]);
+        let module = ScriptModule::define(
+            source,
+            &[("w", tensor(&[3, 1])), ("sometimes", tensor(&[1])), ("never", tensor(&[4]))],
+        );
         let mut none = std::iter::empty();
         let partition = Partition { schema: Arc::new(Schema::empty()), record_batches: &mut none };
         let ctx = RankContext { group, partition, progress: &Silent, checkpoints: &Never };

@@ -99,8 +99,8 @@ pub fn train(
     trainer.finish(num_rows)
 }
 
-struct Trainer<'a> {
-    ctx: &'a RankContext<'a>,
+struct Trainer<'a, 'c> {
+    ctx: &'a RankContext<'c>,
     loss: &'a Loss,
     columns: &'a Columns,
     options: &'a Options,
@@ -120,7 +120,7 @@ struct Trainer<'a> {
     last_checkpoint: Option<Instant>,
 }
 
-impl Trainer<'_> {
+impl Trainer<'_, '_> {
     fn group(&self) -> &Group {
         self.ctx.group
     }
@@ -200,17 +200,17 @@ impl Trainer<'_> {
         }
         // what is random in the module depends on the step, so that a training that goes on does as one that was never cut
         tch::manual_seed(mix(mix(self.options.seed as u64 ^ self.history.step) ^ self.group().rank() as u64) as i64);
-        // a module that normalises by the batch cannot do so with one row: that row is seen as in evaluation
-        let is_alone = rows.len() == 1 && !self.buffers.is_empty();
-        if is_alone {
-            self.module.set_training(false)?;
-        }
         let at_once = rows.len().div_ceil(self.options.accumulation.max(1));
         let mut own_loss = 0.0;
         let num_passes = rows.len().div_ceil(at_once);
         for (pass, rows) in rows.chunks(at_once).enumerate() {
             let (inputs, label) = self.columns.take(rows);
             let inputs: Vec<&Tensor> = inputs.iter().collect();
+            // a module that normalises by the batch cannot do so with one row: that row is seen as in evaluation
+            let is_alone = rows.len() == 1 && !self.buffers.is_empty();
+            if is_alone {
+                self.module.set_training(false)?;
+            }
             let mean = with_autocast(self.options.precision == Precision::Bf16, || {
                 self.loss.mean(&self.module.forward(&inputs)?, &label)
             })?;
@@ -223,9 +223,9 @@ impl Trainer<'_> {
                 reason: super::loss::first_line(&error.to_string()),
             })?;
             own_loss += part.double_value(&[]);
-        }
-        if is_alone {
-            self.module.set_training(true)?;
+            if is_alone {
+                self.module.set_training(true)?;
+            }
         }
         Ok(own_loss)
     }
@@ -248,7 +248,12 @@ impl Trainer<'_> {
         let places = self.flat.places().to_vec();
         let (values, gradients) = self.flat.split_mut();
         let own = self.shard.clone();
-        self.optimizer.update(&mut values[own.clone()], &gradients[own.clone()], self.options.learning_rate * factor, &places);
+        self.optimizer.update(
+            &mut values[own.clone()],
+            &gradients[own.clone()],
+            self.options.learning_rate * factor,
+            &places,
+        );
         if self.options.sharding == Sharding::OptimizerState {
             let whole = self.ctx.group.all_gather(&values[own])?;
             values.copy_from_slice(&whole);
@@ -263,8 +268,7 @@ impl Trainer<'_> {
         self.share_buffers()?;
         let Some(early) = self.options.early_stopping else { return Ok(()) };
         let rows = self.sampler.validation_rows.clone();
-        let loss =
-            validate(self.ctx.group, &mut self.module, self.loss, self.columns, &rows, self.options.precision)?;
+        let loss = validate(self.ctx.group, &mut self.module, self.loss, self.columns, &rows, self.options.precision)?;
         self.history.validation_losses.push(loss);
         let (best, _) = decide_stop(&self.history.validation_losses, &early);
         if best + 1 == self.history.validation_losses.len() {
@@ -380,7 +384,8 @@ impl Trainer<'_> {
         let mut best_epoch = None;
         if let Some(best) = self.history.best.take() {
             self.set_weights(&best)?;
-            best_epoch = self.options.early_stopping.map(|early| decide_stop(&self.history.validation_losses, &early).0);
+            best_epoch =
+                self.options.early_stopping.map(|early| decide_stop(&self.history.validation_losses, &early).0);
         }
         self.module.set_training(false)?;
         let output_width = self.output_width()?;

@@ -100,8 +100,8 @@ fn check(network: &Network, columns: &Columns<'_>, batches: &[Batch]) -> std::re
 }
 
 /// The objective over all ranks.
-struct Objective<'a> {
-    ctx: &'a RankContext<'a>,
+struct Objective<'a, 'c> {
+    ctx: &'a RankContext<'c>,
     network: Network,
     batches: &'a [Batch],
     /// How much each row counts, a list a batch. Those of all ranks add up to 1.
@@ -111,8 +111,8 @@ struct Objective<'a> {
     is_own_finite: bool,
 }
 
-impl<'a> Objective<'a> {
-    fn new(ctx: &'a RankContext<'_>, spec: &Spec, network: Network, batches: &'a [Batch]) -> Result<Objective<'a>> {
+impl<'a, 'c> Objective<'a, 'c> {
+    fn new(ctx: &'a RankContext<'c>, spec: &Spec, network: Network, batches: &'a [Batch]) -> Result<Objective<'a, 'c>> {
         let num_rows: usize = batches.iter().map(Batch::num_rows).sum();
         let of_ranks = ctx.group.all_gather(&[num_rows as i64])?;
         let before: i64 = of_ranks[..ctx.rank()].iter().sum();
@@ -164,7 +164,7 @@ impl<'a> Objective<'a> {
 fn lbfgs(
     ctx: &RankContext<'_>,
     spec: &Spec,
-    objective: &mut Objective<'_>,
+    objective: &mut Objective<'_, '_>,
     resumable: &Resumable<'_>,
     initial: &[f64],
 ) -> Result<Fitted> {
@@ -184,16 +184,16 @@ fn lbfgs(
 }
 
 /// Steps against the gradient, all of one size, until one changes the weights by less than the tolerance. The loss after
-/// each is known only with the next gradient, so the last one costs an evaluation more, as in Spark.
+/// a step is known with the next gradient. As in Spark, one more is taken after the last of `max_iterations` steps, and none
+/// after a step that ends the descent by itself, so that the history lacks the loss of those weights.
 fn gradient_descent(
     ctx: &RankContext<'_>,
     spec: &Spec,
-    objective: &mut Objective<'_>,
+    objective: &mut Objective<'_, '_>,
     mut weights: Vec<f64>,
     step_size: f64,
 ) -> Result<Fitted> {
     let mut history = Vec::new();
-    let mut is_converged = false;
     loop {
         ctx.check_cancelled()?;
         let (loss, gradient) = objective.evaluate(&weights)?;
@@ -209,12 +209,14 @@ fn gradient_descent(
             loss: Some(loss),
             metrics: Vec::new(),
         });
-        if is_converged || iteration >= spec.max_iterations {
+        if iteration >= spec.max_iterations {
             return Ok(Fitted { weights, objective_history: history });
         }
         weights.iter_mut().zip(&gradient).for_each(|(weight, slope)| *weight -= step_size * slope);
         let norm = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().sqrt();
         // Spark compares with the step before, so the first step never ends it
-        is_converged = iteration > 0 && step_size * norm(&gradient) < spec.tolerance * norm(&weights).max(1.0);
+        if iteration > 0 && step_size * norm(&gradient) < spec.tolerance * norm(&weights).max(1.0) {
+            return Ok(Fitted { weights, objective_history: history });
+        }
     }
 }
