@@ -96,9 +96,7 @@ async fn answer(mut connection: TcpStream, secret: &str, partition: usize, round
         other => return Err(io::Error::new(io::ErrorKind::InvalidData, format!("no call is numbered {other}"))),
     };
     match round.meet(partition, call, message).await {
-        Ok(messages) if call == ALL_GATHER => {
-            write_texts(&mut connection, Some(messages.len()), &messages).await
-        }
+        Ok(messages) if call == ALL_GATHER => write_texts(&mut connection, Some(messages.len()), &messages).await,
         Ok(_) => write_texts(&mut connection, Some(1), &["success".to_owned()]).await,
         // The worker takes any other answer for an error, and shows it.
         Err(refusal) => write_texts(&mut connection, None, &[refusal]).await,

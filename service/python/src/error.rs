@@ -29,18 +29,33 @@ pub enum Error {
     #[error("task {partition} of a barrier stage failed: {source}")]
     StageFailed { partition: usize, source: Box<Error> },
     #[error("a Python worker could not be started with {interpreter}")]
-    Start { interpreter: String, #[source] source: std::io::Error },
+    Start {
+        interpreter: String,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("the files of session {session} cannot be kept in {path}")]
-    Files { session: String, path: String, #[source] source: std::io::Error },
+    Files {
+        session: String,
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("{name} cannot be unpacked: {detail}")]
     Archive { name: String, detail: String },
     /// The worker said what its protocol does not have.
     #[error("a Python worker broke the protocol: {detail}")]
     Protocol { detail: String },
     #[error("the connection to a Python worker broke")]
-    Io { #[from] source: std::io::Error },
+    Io {
+        #[from]
+        source: std::io::Error,
+    },
     #[error("{source}")]
-    Arrow { #[from] source: ArrowError },
+    Arrow {
+        #[from]
+        source: ArrowError,
+    },
     /// Nobody reads the results any more.
     #[error("nobody reads the results")]
     Abandoned,

@@ -166,8 +166,7 @@ impl Workers {
 
 impl Shared {
     async fn start(&self) -> Result<Worker> {
-        let failed =
-            |source| Error::Start { interpreter: self.options.interpreter.display().to_string(), source };
+        let failed = |source| Error::Start { interpreter: self.options.interpreter.display().to_string(), source };
         let (process, mut socket) = Process::start(&self.spawner, &self.options).await.map_err(failed)?;
         let mut first_word = [0_u8; 4];
         match tokio::time::timeout(self.options.start_timeout, socket.read_exact(&mut first_word)).await {

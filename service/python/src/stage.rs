@@ -1,8 +1,8 @@
 //! A barrier stage: tasks that start together, can talk to each other, and end together.
 
 use arrow::array::RecordBatch;
-use futures::stream::{BoxStream, FuturesUnordered};
 use futures::TryStreamExt;
+use futures::stream::{BoxStream, FuturesUnordered};
 
 use crate::barrier::BarrierStage;
 use crate::pool::Lease;

@@ -8,9 +8,7 @@ use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::root_as_message;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::wire::{
-    END_OF_DATA_SECTION, END_OF_STREAM, PYTHON_EXCEPTION_THROWN, START_ARROW_STREAM, TIMING_DATA,
-};
+use super::wire::{END_OF_DATA_SECTION, END_OF_STREAM, PYTHON_EXCEPTION_THROWN, START_ARROW_STREAM, TIMING_DATA};
 use crate::{Error, Result};
 
 /// Nothing that a worker says in one piece is longer: rows are cut into batches.
@@ -23,7 +21,9 @@ const TIMING_BYTES: usize = 6 * 8;
 pub enum Said {
     Batch(RecordBatch),
     /// The task is done; the worker takes another one, or has ended.
-    Done { is_reusable: bool },
+    Done {
+        is_reusable: bool,
+    },
 }
 
 /// Reads one task's answer.

@@ -26,11 +26,7 @@ pub struct PythonCall {
 
 impl PythonCall {
     /// The call as an expression.
-    pub fn typed(
-        function: PythonFunction,
-        host: Arc<Host>,
-        arguments: Vec<(Option<String>, Typed)>,
-    ) -> Typed {
+    pub fn typed(function: PythonFunction, host: Arc<Host>, arguments: Vec<(Option<String>, Typed)>) -> Typed {
         let field = Arc::clone(&function.output);
         let mut call = PythonCall {
             function: Arc::new(function),

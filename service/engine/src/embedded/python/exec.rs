@@ -168,9 +168,7 @@ impl PythonExec {
         let fields: Fields = map.input.iter().map(|field| worker_field(field, &zone)).collect();
         let sent = Arc::new(Schema::new(vec![Field::new("_0", DataType::Struct(fields), false)]));
         let shape = InputShape::Stream(Arc::clone(&sent));
-        let input = self.rows(0, partition, context)?.map(move |batch| {
-            for_worker(&batch?, &sent, true)
-        });
+        let input = self.rows(0, partition, context)?.map(move |batch| for_worker(&batch?, &sent, true));
         self.host.files.prepare()?;
         Ok((task, shape, fallible(input.map_ok(Input::Batch).boxed())))
     }
@@ -353,9 +351,10 @@ impl PythonExec {
         let input = self.rows(0, partition, context)?.map(move |batch| {
             let batch = batch?;
             let num_rows = batch.num_rows();
-            let columns = arguments.iter().zip(sent.fields()).map(|((expr, _), field)| {
-                to_worker(&expr.evaluate(&batch)?.into_array(num_rows)?, field.data_type())
-            });
+            let columns = arguments
+                .iter()
+                .zip(sent.fields())
+                .map(|((expr, _), field)| to_worker(&expr.evaluate(&batch)?.into_array(num_rows)?, field.data_type()));
             let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
             sent_rows.lock().push(batch);
             let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
@@ -477,12 +476,9 @@ impl fmt::Debug for PythonExec {
 impl DisplayAs for PythonExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = match &self.operation {
-            PhysicalOperation::Evaluate(evaluate) => evaluate
-                .calls
-                .iter()
-                .flat_map(|call| &call.functions)
-                .map(|function| function.name.as_str())
-                .collect(),
+            PhysicalOperation::Evaluate(evaluate) => {
+                evaluate.calls.iter().flat_map(|call| &call.functions).map(|function| function.name.as_str()).collect()
+            }
             PhysicalOperation::Map(map) => vec![&map.function.name],
             PhysicalOperation::Group(group) => vec![&group.function.name],
             PhysicalOperation::Aggregate(aggregate) => {
@@ -523,10 +519,7 @@ impl ExecutionPlan for PythonExec {
         Ok(next)
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> PlanResult<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(PythonExec::new(self.operation.clone(), Arc::clone(&self.host), children, self.schema())))
     }
 

@@ -51,8 +51,7 @@ pub struct Host {
 
 impl Host {
     pub fn new(workers: Workers, files: Arc<SessionFiles>, conf: &Conf) -> Host {
-        let worker_conf =
-            WORKER_KEYS.iter().filter_map(|key| Some(((*key).to_owned(), conf.get(key)?)));
+        let worker_conf = WORKER_KEYS.iter().filter_map(|key| Some(((*key).to_owned(), conf.get(key)?)));
         let properties = conf.explicit().map(|(key, value)| (key.to_owned(), value.to_owned()));
         let rows: Option<i64> = conf.get(RECORDS_PER_BATCH).and_then(|value| value.parse().ok());
         let batch_rows_max = match rows {

@@ -248,8 +248,7 @@ impl UserDefinedLogicalNodeCore for PythonNode {
             if !matches!(self.operation, PythonOperation::Evaluate(_)) {
                 return (0..num_columns).collect();
             }
-            let mut needed: Vec<usize> =
-                output_columns.iter().copied().filter(|index| *index < num_columns).collect();
+            let mut needed: Vec<usize> = output_columns.iter().copied().filter(|index| *index < num_columns).collect();
             for expr in UserDefinedLogicalNodeCore::expressions(self) {
                 let columns = expr.column_refs();
                 needed.extend(columns.into_iter().filter_map(|column| schema.maybe_index_of_column(column)));

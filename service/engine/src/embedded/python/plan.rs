@@ -29,10 +29,7 @@ impl PythonNode {
     }
 }
 
-fn evaluate(
-    evaluations: &[Evaluation],
-    physical: &dyn Fn(&Expr) -> Result<Arc<dyn PhysicalExpr>>,
-) -> Result<Evaluate> {
+fn evaluate(evaluations: &[Evaluation], physical: &dyn Fn(&Expr) -> Result<Arc<dyn PhysicalExpr>>) -> Result<Evaluate> {
     let mut distinct: Vec<(&Expr, &FieldRef)> = Vec::new();
     let mut calls = Vec::with_capacity(evaluations.len());
     for evaluation in evaluations {

@@ -35,12 +35,7 @@ impl Resolution<'_> {
         self.function_of_groups(function, vec![grouped])
     }
 
-    pub(super) async fn cogroup_map(
-        &self,
-        message: &proto::CoGroupMap,
-        left: Frame,
-        outer: &Outer,
-    ) -> Result<Frame> {
+    pub(super) async fn cogroup_map(&self, message: &proto::CoGroupMap, left: Frame, outer: &Outer) -> Result<Frame> {
         if !message.input_sorting_expressions.is_empty() || !message.other_sorting_expressions.is_empty() {
             return Err(Error::Unsupported { feature: "functions of sorted groups".into() });
         }
@@ -112,11 +107,7 @@ impl Resolution<'_> {
     }
 
     /// The plan with rows of equal keys in one partition.
-    pub(super) fn by_group(
-        &self,
-        keys: Vec<datafusion::logical_expr::Expr>,
-        plan: LogicalPlan,
-    ) -> Result<LogicalPlan> {
+    pub(super) fn by_group(&self, keys: Vec<datafusion::logical_expr::Expr>, plan: LogicalPlan) -> Result<LogicalPlan> {
         let num_partitions = self.session.engine().options().target_partitions;
         let operation = if keys.is_empty() {
             PartitionOperation::Coalesce(1)

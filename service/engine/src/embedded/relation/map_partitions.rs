@@ -46,7 +46,6 @@ impl Resolution<'_> {
 
 /// The columns' fields under their names in the plan.
 pub(super) fn internal_fields(columns: &[Column]) -> Vec<arrow::datatypes::FieldRef> {
-    let renamed =
-        columns.iter().map(|column| Arc::new(column.field.as_ref().clone().with_name(&column.internal)));
+    let renamed = columns.iter().map(|column| Arc::new(column.field.as_ref().clone().with_name(&column.internal)));
     renamed.collect()
 }
