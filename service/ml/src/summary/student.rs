@@ -102,9 +102,7 @@ mod tests {
             assert!((cumulative(t, 2.0) - (0.5 + t / (2.0 * (2.0 + t * t).sqrt()))).abs() < 1e-14, "{t}");
         }
         // with many degrees of freedom it is the normal distribution
-        for degrees_of_freedom in [1e9, 1e12] {
-            assert!((cumulative(1.959_963_984_540_054, degrees_of_freedom) - 0.975).abs() < 1e-9);
-        }
+        assert!((cumulative(1.959_963_984_540_054, 1e9) - 0.975).abs() < 1e-9);
         // 30 degrees, at the 99.5 % point
         assert!((cumulative(2.749_995_653_567_231, 30.0) - 0.995).abs() < 1e-12);
         assert_eq!(cumulative(f64::INFINITY, 3.0), 1.0);
