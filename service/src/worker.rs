@@ -158,6 +158,7 @@ fn failure(error: train::Error) -> Failure {
     let class = match &error {
         train::Error::InvalidData { .. } | train::Error::LossNotFinite { .. } | train::Error::Cancelled { .. } => "user",
         train::Error::CheckpointNotUsable { .. } | train::Error::SnapshotMismatch { .. } => "user",
+        train::Error::ModuleFailed { .. } => "user",
         train::Error::Collective { .. } | train::Error::Partition { .. } => "external",
         _ => "ours",
     };

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import pathlib
+import sys
+
 import pytest
 from pyspark.sql import SparkSession
 
 from server import Server
+
+# the client package, which is no part of a stock client
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "connect-client" / "python"))
 
 SLOTS = 4
 

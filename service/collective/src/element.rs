@@ -1,6 +1,6 @@
 //! What a collective can carry: the element types, and in which type each of them is summed.
 
-use half::bf16;
+use half::{bf16, f16};
 
 /// The type of the values of a call, as it is told to the other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,18 +11,19 @@ pub enum ElementType {
     BF16 = 3,
     F32 = 4,
     F64 = 5,
+    F16 = 6,
 }
 
 impl ElementType {
     pub(crate) fn name(code: u8) -> &'static str {
-        const NAMES: [&str; 6] = ["?", "u8", "i64", "bf16", "f32", "f64"];
+        const NAMES: [&str; 7] = ["?", "u8", "i64", "bf16", "f32", "f64", "f16"];
         NAMES.get(usize::from(code)).copied().unwrap_or("?")
     }
 }
 
-/// `f32`, `f64`, `half::bf16`, `i64` or `u8`.
+/// `f32`, `f64`, `half::bf16`, `half::f16`, `i64` or `u8`.
 ///
-/// Integers wrap when a sum overflows, and their mean is rounded towards zero. `bf16` is summed in `f32`, `u8` in
+/// Integers wrap when a sum overflows, and their mean is rounded towards zero. `bf16` and `f16` are summed in `f32`, `u8` in
 /// `i64`, and rounded once at the end. A minimum or maximum is NaN if any value is.
 pub trait Element: sealed::Arithmetic {
     const TYPE: ElementType;
@@ -199,6 +200,7 @@ macro_rules! narrow_type {
 }
 
 narrow_type!(bf16, BF16, f32, bf16::to_f32, round_to_bf16);
+narrow_type!(f16, F16, f32, f16::to_f32, f16::from_f32);
 narrow_type!(u8, U8, i64, i64::from, |accumulator: i64| accumulator as u8);
 
 /// Rounds to the nearest, ties to even, without a branch on the common path so that loops over it vectorize.

@@ -2,7 +2,7 @@
 
 use train::RankProgram;
 
-use crate::classification::logistic_regression;
+use crate::classification::{logistic_regression, multilayer_perceptron};
 use crate::evaluation::{binary_classification, multiclass_classification, regression as regression_evaluator};
 use crate::feature::{
     binarizer, bucketizer, count_vectorizer, dct, elementwise_product, feature_hasher, hashing_tf, idf, imputer,
@@ -11,11 +11,13 @@ use crate::feature::{
     tokenizer, variance_threshold_selector, vector_assembler, vector_slicer,
 };
 use crate::regression::linear_regression;
+use crate::torch;
 use crate::{Error, Operator, Result};
 
 /// The operators, in Spark's own order of packages.
 pub static OPERATORS: &[&Operator] = &[
     &logistic_regression::OPERATOR,
+    &multilayer_perceptron::OPERATOR,
     &binarizer::OPERATOR,
     &bucketizer::OPERATOR,
     &count_vectorizer::OPERATOR,
@@ -43,6 +45,7 @@ pub static OPERATORS: &[&Operator] = &[
     &vector_assembler::OPERATOR,
     &vector_slicer::OPERATOR,
     &linear_regression::OPERATOR,
+    &torch::OPERATOR,
     &binary_classification::OPERATOR,
     &multiclass_classification::OPERATOR,
     &regression_evaluator::OPERATOR,
@@ -51,7 +54,9 @@ pub static OPERATORS: &[&Operator] = &[
 /// The programs that ranks run, by name.
 pub static PROGRAMS: &[&RankProgram] = &[
     &logistic_regression::PROGRAM,
+    &multilayer_perceptron::PROGRAM,
     &linear_regression::PROGRAM,
+    &torch::PROGRAM,
     &count_vectorizer::PROGRAM,
     &idf::PROGRAM,
     &imputer::PROGRAM,

@@ -25,6 +25,14 @@ pub trait Estimator: Send + Sync {
     /// A missing column, a column of a wrong type, params that contradict each other.
     fn plan_fit(&self, params: &Params, schema: &Schema) -> Result<FitPlan>;
 
+    /// How many ranks train, where the params say so; `None` leaves it to the session.
+    ///
+    /// # Errors
+    /// As [`Estimator::plan_fit`].
+    fn num_ranks(&self, _params: &Params) -> Result<Option<usize>> {
+        Ok(None)
+    }
+
     /// Makes the model from what rank 0 returned. `params` are the fit's own; the model keeps them and their uid.
     fn model(
         &self,

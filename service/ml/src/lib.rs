@@ -23,6 +23,7 @@ pub mod param;
 pub mod persist;
 pub mod regression;
 pub mod summary;
+pub mod torch;
 pub mod transformer;
 
 pub use attribute::{Argument, Attribute};

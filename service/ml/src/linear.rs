@@ -1,6 +1,6 @@
 //! What linear models share: reading rows, the standardised objective, regularisation, margins, saved tables.
 
-pub mod bits;
+pub use train::bits;
 pub mod instances;
 pub mod margins;
 pub mod objective;

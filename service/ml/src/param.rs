@@ -240,6 +240,15 @@ impl Params {
         Ok(params)
     }
 
+    /// These params as if some had never been set.
+    pub fn without(&self, names: &[&str]) -> Params {
+        let mut params = self.clone();
+        names.iter().for_each(|name| {
+            params.set.remove(*name);
+        });
+        params
+    }
+
     fn check_and_set(&mut self, specs: &[Param], name: String, value: Value) -> Result<()> {
         let Some(spec) = specs.iter().find(|p| p.name == name) else {
             let known = specs.iter().map(|p| p.name.to_string()).collect();
@@ -329,6 +338,11 @@ impl Params {
     pub fn doubles(&self, name: &str) -> Result<Vec<f64>> {
         let Some(Value::Array { values, .. }) = self.get(name) else { return Err(self.not_set(name)) };
         Ok(values.iter().filter_map(|v| if let Value::Double(v) = v { Some(*v) } else { None }).collect())
+    }
+
+    pub fn ints(&self, name: &str) -> Result<Vec<i32>> {
+        let Some(Value::Array { values, .. }) = self.get(name) else { return Err(self.not_set(name)) };
+        Ok(values.iter().filter_map(|v| if let Value::Int(v) = v { Some(*v) } else { None }).collect())
     }
 
     pub fn strings(&self, name: &str) -> Result<Vec<String>> {

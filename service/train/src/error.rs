@@ -10,6 +10,9 @@ pub enum Error {
     /// The loss is no number: at which step, and which ranks' own parts of it are none.
     #[error("the loss became {loss} at step {step}, {}", where_from(ranks))]
     LossNotFinite { step: u64, loss: f64, ranks: Vec<usize> },
+    /// A module of the user's own cannot be used: what is wrong with it, and the reason.
+    #[error("the TorchScript module {what}: {reason}")]
+    ModuleFailed { what: String, reason: String },
     #[error("cancelled: {reason}")]
     Cancelled { reason: String },
     /// A collective failed, most often because another rank did.
@@ -50,6 +53,7 @@ impl Error {
         match self {
             Error::InvalidData { class, .. } => class,
             Error::LossNotFinite { .. } => "TRAINING_LOSS_NOT_FINITE",
+            Error::ModuleFailed { .. } => "TORCH_MODULE_FAILED",
             Error::Cancelled { .. } => "OPERATION_CANCELED",
             Error::CheckpointNotUsable { .. } | Error::SnapshotMismatch { .. } => "CHECKPOINT_NOT_USABLE",
             _ => "INTERNAL_ERROR",

@@ -6,6 +6,7 @@
 //! Knows: Arrow arrays, tensors, collectives. Must not know: gRPC, gangs and processes, Spark's plans, files of models.
 
 pub mod batch;
+pub mod bits;
 pub mod checkpoint;
 pub mod cholesky;
 pub mod error;
@@ -13,6 +14,7 @@ pub mod gram;
 pub mod kernel;
 pub mod loss;
 pub mod moments;
+pub mod network;
 pub mod optim;
 pub mod progress;
 pub mod rank_program;

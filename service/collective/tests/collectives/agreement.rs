@@ -1,7 +1,7 @@
 //! Every collective against a serial reference, over element types, operations, sizes, ranks and hosts.
 
 use collective::{Element, Group, ReduceOp, shard_range};
-use half::bf16;
+use half::{bf16, f16};
 
 use crate::gang::{ALL_HOSTS, Hosts, options, run, small_options};
 
@@ -33,6 +33,7 @@ macro_rules! sample {
 sample!(f32, 1e-6, |n| n as f32 / 7.0, f64::from);
 sample!(f64, 1e-15, |n| n as f64 / 7.0, |v| v);
 sample!(bf16, 4e-3, |n| bf16::from_f64(n as f64 / 7.0), f64::from);
+sample!(f16, 5e-4, |n| f16::from_f64(n as f64 / 7.0), f64::from);
 sample!(i64, 0.0, |n| n, |v| v as f64);
 sample!(u8, 0.0, |n: i64| (n.unsigned_abs() % 30) as u8, f64::from);
 
@@ -123,6 +124,11 @@ fn f64_agrees_with_the_serial_reference() {
 #[test]
 fn bf16_agrees_with_the_serial_reference() {
     agree::<bf16>();
+}
+
+#[test]
+fn f16_agrees_with_the_serial_reference() {
+    agree::<f16>();
 }
 
 #[test]

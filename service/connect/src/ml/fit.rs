@@ -38,7 +38,7 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
     let plan = estimator.plan_fit(&params, &schema)?;
 
     let schedule = Schedule::of(session)?;
-    let num_ranks = schedule.num_ranks;
+    let num_ranks = estimator.num_ranks(&params)?.unwrap_or(schedule.num_ranks);
     let restart = Restart::of(session, &operation.id, num_ranks)?;
     let data = RankData::new(session, &frame, &plan.columns, num_ranks, restart.checkpoints.clone()).await?;
     let job = BarrierJob {

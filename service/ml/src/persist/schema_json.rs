@@ -35,6 +35,7 @@ fn data_type(data_type: &DataType) -> Result<Json> {
         DataType::Float32 => json!("float"),
         DataType::Float64 => json!("double"),
         DataType::Utf8 => json!("string"),
+        DataType::Binary => json!("binary"),
         DataType::List(element) => json!({
             "type": "array", "elementType": field_type(element)?, "containsNull": element.is_nullable(),
         }),

@@ -42,6 +42,24 @@ impl ClassificationSummary {
             (false, true) => "org.apache.spark.ml.classification.LogisticRegressionTrainingSummaryImpl",
             (false, false) => "org.apache.spark.ml.classification.LogisticRegressionSummaryImpl",
         };
+        ClassificationSummary::new(class, params, is_binary, objective_history)
+    }
+
+    /// The summary of a multilayer perceptron: by class only, whatever their number.
+    pub fn multilayer_perceptron(params: &Params, objective_history: Option<Vec<f64>>) -> ClassificationSummary {
+        let class = match objective_history.is_some() {
+            true => "org.apache.spark.ml.classification.MultilayerPerceptronClassificationTrainingSummaryImpl",
+            false => "org.apache.spark.ml.classification.MultilayerPerceptronClassificationSummaryImpl",
+        };
+        ClassificationSummary::new(class, params, false, objective_history)
+    }
+
+    fn new(
+        class: &'static str,
+        params: &Params,
+        is_binary: bool,
+        objective_history: Option<Vec<f64>>,
+    ) -> ClassificationSummary {
         let column = |param: &str| params.column(param).unwrap_or_default().to_string();
         ClassificationSummary {
             class,
@@ -62,8 +80,8 @@ impl ClassificationSummary {
             "predictionCol" => text(&self.prediction),
             "labelCol" => text(&self.label),
             "weightCol" => text(self.weight.as_deref().unwrap_or(NO_WEIGHT)),
-            "probabilityCol" => text(&self.probability),
-            "featuresCol" => text(&self.features),
+            "probabilityCol" if self.is_logistic() => text(&self.probability),
+            "featuresCol" if self.is_logistic() => text(&self.features),
             "scoreCol" if self.is_binary => text(&self.probability),
             "objectiveHistory" => self.objective_history.as_deref().map(Value::doubles),
             "totalIterations" => {
@@ -71,6 +89,11 @@ impl ClassificationSummary {
             }
             _ => None,
         }
+    }
+
+    /// Summaries of logistic regressions tell two columns more than others.
+    fn is_logistic(&self) -> bool {
+        self.class.contains("LogisticRegression")
     }
 
     fn not_allowed(&self, method: &str) -> Error {

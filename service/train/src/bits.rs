@@ -50,3 +50,20 @@ pub mod optional {
         Ok(bits.map(|bits| bits.into_iter().map(f64::from_bits).collect()))
     }
 }
+
+/// One double, or none.
+pub mod maybe {
+    use super::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// # Errors
+    /// What the serializer fails with.
+    pub fn serialize<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(f64::to_bits).serialize(serializer)
+    }
+
+    /// # Errors
+    /// What the deserializer fails with.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(f64::from_bits))
+    }
+}
