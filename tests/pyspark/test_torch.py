@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -153,3 +155,28 @@ def test_what_goes_wrong_is_said(spark):
         estimator("mlp_2_8_1", loss="mse", labelCol="product", optimizer="sgd", learningRate=1e30, epochs=9).fit(frame)
     with pytest.raises(TypeError, match="no params learning_rate"):
         estimator("checked", learning_rate=1.0)
+
+
+def test_a_killed_rank_changes_no_bit(spark, server):
+    frame = points(spark, 4000)
+    torch_estimator = estimator(
+        "mlp_2_8_2", optimizer="adam", learningRate=0.01, batchSize=16, epochs=12, numWorkers=2
+    )  # fmt: skip
+    whole = torch_estimator.fit(frame)
+
+    killed = []
+
+    def kill() -> None:
+        ranks = server.wait_for_ranks(2)
+        time.sleep(0.6)
+        killed.append(ranks[1].is_running())
+        ranks[1].kill()
+
+    server.wait_for_ranks(0)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    model = torch_estimator.fit(frame)
+    killer.join()
+    assert killed == [True], "the fit was over before a rank could be killed"
+    assert model.moduleBytes() == whole.moduleBytes()
+    assert model.lossHistory == whole.lossHistory

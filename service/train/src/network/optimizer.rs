@@ -190,7 +190,7 @@ mod tests {
     fn lamb_moves_every_tensor_by_a_share_of_its_norm() {
         let mut state = OptimizerState::new(Optimizer::Lamb(MOMENTS), 2);
         let mut parameters = vec![3.0f32, 4.0];
-        state.update(&mut parameters, &[1.0, 1.0], 0.1, &[0..2]);
+        state.update(&mut parameters, &[1.0, 1.0], 0.1, std::slice::from_ref(&(0..2)));
         let moved = norm(&[3.0 - parameters[0], 4.0 - parameters[1]]);
         assert!((moved - 0.5).abs() < 1e-6, "{moved}");
     }

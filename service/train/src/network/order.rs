@@ -41,7 +41,7 @@ pub fn places(group: &Group, hashes: &[u64]) -> Result<(Vec<u64>, u64)> {
                 continue;
             }
             // rows of the other rank that come before: smaller ones, and equal ones of a lower rank
-            let mut others = bytes.chunks_exact(8).map(|bytes| hash_of(bytes)).peekable();
+            let mut others = bytes.chunks_exact(8).map(hash_of).peekable();
             let mut num_before = 0;
             for (hash, row) in rows {
                 while let Some(other) = others.peek() {
