@@ -29,19 +29,64 @@ use crate::ExplainMode;
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelStatement {
     Train(Box<Train>),
-    ExplainTrain { mode: ExplainMode, train: Box<Train> },
-    ShowModels { namespace: Vec<String>, pattern: Option<String> },
-    ShowVersions { model: ModelRef },
-    ShowCreate { model: ModelRef, version: Option<Version> },
-    ShowTrainings { model: Option<ModelRef> },
-    Describe { model: ModelRef, version: Option<Version>, extended: bool },
-    Drop { model: ModelRef, version: Option<Version>, if_exists: bool },
-    Alter { model: ModelRef, if_exists: bool, change: Change },
-    Export { model: ModelRef, version: Option<Version>, path: Word, format: Option<Word>, options: Vec<Property> },
-    Import { model: ModelRef, replace: bool, if_not_exists: bool, path: Word, format: Option<Word> },
-    CancelTraining { id: Word, if_exists: bool },
+    ExplainTrain {
+        mode: ExplainMode,
+        train: Box<Train>,
+    },
+    ShowModels {
+        namespace: Vec<String>,
+        pattern: Option<String>,
+    },
+    ShowVersions {
+        model: ModelRef,
+    },
+    ShowCreate {
+        model: ModelRef,
+        version: Option<Version>,
+    },
+    ShowTrainings {
+        model: Option<ModelRef>,
+    },
+    Describe {
+        model: ModelRef,
+        version: Option<Version>,
+        extended: bool,
+    },
+    Drop {
+        model: ModelRef,
+        version: Option<Version>,
+        if_exists: bool,
+    },
+    Alter {
+        model: ModelRef,
+        if_exists: bool,
+        change: Change,
+    },
+    Export {
+        model: ModelRef,
+        version: Option<Version>,
+        path: Word,
+        format: Option<Word>,
+        options: Vec<Property>,
+    },
+    Import {
+        model: ModelRef,
+        replace: bool,
+        if_not_exists: bool,
+        path: Word,
+        format: Option<Word>,
+    },
+    CancelTraining {
+        id: Word,
+        if_exists: bool,
+    },
     /// GRANT, or REVOKE.
-    Grant { is_revoke: bool, privilege: String, model: ModelRef, principal: Word },
+    Grant {
+        is_revoke: bool,
+        privilege: String,
+        model: ModelRef,
+        principal: Word,
+    },
 }
 
 /// A model's name in one to three parts, without backticks.

@@ -353,6 +353,8 @@ def test_15_names_are_reserved_and_a_dead_server_frees_them():
         assert spark.sql("SHOW MODELS").count() == 0
         server.stop(signal.SIGKILL)
         server.start()
+        # what is loaded later without naming a session must not go to a server that is gone
+        spark.stop()
         spark = SparkSession.builder.remote(server.remote).create()
         found = spark.sql("SHOW TRAININGS").collect()
         assert [(r.training_id, r.status, r.error_class) for r in found] == [(row.training_id, "FAILED", "TRAINING_LOST")]
@@ -379,6 +381,7 @@ def test_15_names_are_reserved_and_a_dead_server_frees_them():
         assert status == "CANCELLED"
         check_error(spark, "CANCEL TRAINING 'nobody'", "TRAINING_NOT_FOUND")
         check_error(spark, "SELECT * FROM ml_predict('n', TABLE large)", "MODEL_NOT_FOUND")
+        spark.stop()
     finally:
         server.stop()
 
@@ -467,6 +470,66 @@ def test_regression_weights_classes_and_penguins(spark, named):
     check_error(named, "SELECT * FROM ml_confusion_matrix('mass')", "UNSUPPORTED_MODEL_OPERATION")
     check_error(named, "TRAIN MODEL x USING logistic_regression LABEL species OPTIONS(class_weight = map('Emu', 2.0)) "
                        "AS SELECT * EXCEPT (year) FROM penguins", "INVALID_TRAINING_DATA.UNKNOWN_CLASS", "Emu")  # fmt: skip
+
+
+def test_transform_is_fitted_kept_and_replayed(named):
+    named.sql("SELECT id, IF(id < 50, NULL, age) AS age, city, id % 7 AS day, churned FROM t").createOrReplaceTempView("raw")
+    text = (
+        "TRAIN MODEL m USING logistic_regression LABEL churned SPLIT RANDOM(0.8, 0.2) SEED 3 TRANSFORM("
+        "imputer(age, 'median') AS age, standard_scaler(imputer(age), with_mean => true) AS scaled, one_hot_encoder(city), "
+        "one_hot_encoder(day) AS weekday, log1p(id) AS lid, age > 40 AS older) AS SELECT * FROM raw"
+    )
+    row = named.sql(text).first()
+    assert row.features == ["age", "scaled", "city", "weekday", "lid", "older"]
+    weights = {(r.feature, r.category) for r in named.sql("SELECT * FROM ml_weights('m')").collect()}
+    assert {("age", None), ("scaled[0]", None), ("city", "lima"), ("weekday", "3"), ("lid", None), ("older", "true")} <= weights
+    scored = named.sql("SELECT * FROM ml_predict('m', TABLE(SELECT city, day, age, id, 'x' AS extra FROM raw))")
+    assert scored.columns == ["city", "day", "age", "id", "extra", "prediction", "probability"]
+    assert scored.where("prediction IS NULL").count() == 0
+    shown = named.sql("SELECT * FROM ml_transform('m', TABLE raw)")
+    assert shown.columns == ["churned", "age", "scaled", "city", "weekday", "lid", "older"]
+    frame = shown.toPandas()
+    assert frame.age.notna().all() and frame.age[:50].nunique() == 1
+    # the median is that of the training part alone
+    raw = customers()
+    assert abs(frame.age[0] - raw.age[50:].median()) < 3
+    scaled = np.array([row.scaled[0] for row in shown.select("scaled").collect()])
+    assert abs(scaled.mean()) < 0.1 and abs(scaled.std() - 1) < 0.1
+    evaluated = {r.metric: r.value for r in named.sql("SELECT * FROM ml_evaluate('m', TABLE raw) WHERE class IS NULL").collect()}
+    assert evaluated["auc"] == pytest.approx(row.metrics["auc"], abs=0.1)
+    check_error(named, "SELECT * FROM ml_predict('m', TABLE(SELECT id, age, city FROM raw))", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "`day`")
+    described = {r.col_name: r.comment for r in named.sql("DESCRIBE MODEL m").collect()}
+    assert described["day"] == "input of TRANSFORM" and "scaled" not in described
+    tuned = named.sql(text.replace("MODEL m", "MODEL n").replace("SPLIT", "TUNE BY GRID(reg_param IN (0.001, 1)) FOLDS 2 SPLIT")).first()
+    assert set(tuned.best_params) == {"reg_param"}
+    train = "TRAIN MODEL x USING logistic_regression LABEL churned TRANSFORM({}) AS SELECT * FROM raw"
+    for items, condition in {
+        "rand() AS r": "INVALID_MODEL_TRANSFORM.NOT_ROWWISE",
+        "avg(age) AS a": "INVALID_MODEL_TRANSFORM.NOT_ROWWISE",
+        "row_number() OVER (ORDER BY age) AS n": "INVALID_MODEL_TRANSFORM.NOT_ROWWISE",
+        "(SELECT 1) AS s": "INVALID_MODEL_TRANSFORM.NOT_ROWWISE",
+        "pca(age)": "INVALID_MODEL_TRANSFORM.UNKNOWN_STAGE",
+        "string_indexer(churned)": "INVALID_MODEL_TRANSFORM.USES_LABEL",
+        "imputer(age, id)": "INVALID_MODEL_TRANSFORM.STAGE_ARGUMENT",
+        "imputer(age, 'middle')": "INVALID_MODEL_OPTION.RANGE",
+        "age, age + 1 AS age": "COLUMN_ALREADY_EXISTS",
+        "nothing": "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+    }.items():
+        check_error(named, train.format(items), condition)
+    every = train.replace("MODEL x", "MODEL every").format("* EXCEPT (id), bucketizer(id, array(0.0, 500.0, 1000.0)) AS half")
+    assert named.sql(every).first().features == ["age", "city", "day", "half"]
+
+
+def test_paths_of_models_by_name(named):
+    from pyspark.ml.classification import LogisticRegressionModel
+
+    named.sql(TRAIN.format(name="m"))
+    model = LogisticRegressionModel.load("models:/m/1")
+    assert model.numFeatures == 4 and LogisticRegressionModel.load("models:/m").coefficients == model.coefficients
+    with pytest.raises(PySparkException, match="MODEL_VERSION_NOT_FOUND"):
+        LogisticRegressionModel.load("models:/m/9")
+    with pytest.raises(PySparkException, match="models: paths"):
+        model.save("models:/other")
 
 
 def test_export_and_import(named, tmp_path):

@@ -23,6 +23,7 @@ pub(crate) mod refusal;
 mod rows;
 mod run;
 mod show;
+mod stage;
 mod store;
 mod train;
 mod transfer;
@@ -38,6 +39,26 @@ pub use refusal::Refusal;
 pub use store::ModelStore;
 
 use crate::{Error, Operation, Result, Session};
+
+/// What paths of models by name begin with.
+pub const PATH_SCHEME: &str = "models:";
+
+/// The estimator's model at a path of the form `models:/name`, `models:/name/version` or `models:/name@alias`; none for
+/// other paths.
+///
+/// # Errors
+/// What the registry says of the model.
+pub async fn of_path(session: &Session, path: &str) -> Result<Option<Arc<dyn ml::Model>>> {
+    let Some(rest) = path.strip_prefix(PATH_SCHEME) else { return Ok(None) };
+    let (text, version) = match rest.trim_matches('/').rsplit_once('/') {
+        Some((name, version)) => (name.to_string(), version.to_string()),
+        None => (rest.trim_matches('/').to_string(), String::new()),
+    };
+    let (parts, alias) = sql::model::model_of_text(&text);
+    let version = if version.is_empty() { alias } else { version };
+    let loaded = loaded::load(session, &name::resolve(session, &parts)?, &version).await?;
+    Ok(Some(loaded.model))
+}
 
 /// Runs a statement about models; its answer is a relation of ready rows. `around` puts the relations that the client
 /// sent along around a query of the statement.
@@ -65,7 +86,9 @@ async fn run_other(
     match statement {
         ModelStatement::Train(_) => Err(Error::Bug { invariant: "TRAIN MODEL is run by its own arm" }),
         ModelStatement::ExplainTrain { mode: _, train } => explain::explain(session, *train, around).await,
-        ModelStatement::ShowModels { namespace, pattern } => show::models(session, &namespace, pattern.as_deref()).await,
+        ModelStatement::ShowModels { namespace, pattern } => {
+            show::models(session, &namespace, pattern.as_deref()).await
+        }
         ModelStatement::ShowVersions { model } => show::versions(session, &model).await,
         ModelStatement::ShowCreate { model, version } => show::create(session, &model, version.as_ref()).await,
         ModelStatement::ShowTrainings { model } => show::trainings(session, model.as_ref()).await,

@@ -15,5 +15,5 @@ pub use context::ResolveContext;
 pub use engine::{Engine, Options};
 pub use extension::{ColumnFunction, Extensions, TransformStep};
 pub use frame::{Column, Frame};
-pub use relation::matching;
+pub use relation::{children, matching};
 pub use session::{Session, SqlOutcome};

@@ -129,11 +129,7 @@ impl Registry {
     }
 
     /// Changes a model that has versions.
-    async fn edit<T>(
-        &self,
-        name: &ModelName,
-        mut edit: impl FnMut(&mut Manifest) -> Result<T>,
-    ) -> Result<T> {
+    async fn edit<T>(&self, name: &ModelName, mut edit: impl FnMut(&mut Manifest) -> Result<T>) -> Result<T> {
         self.change(name, |current| {
             let found = current.filter(|manifest| manifest.has_versions());
             let mut manifest = found.cloned().ok_or_else(|| Error::ModelNotFound { name: name.to_string() })?;

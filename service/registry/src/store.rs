@@ -98,7 +98,8 @@ impl Registry {
             let mut files: Vec<(u64, ObjectMeta)> =
                 objects.into_iter().filter_map(|object| Some((generation(&object.location)?, object))).collect();
             files.sort_by_key(|(generation, _)| *generation);
-            let Some((generation, newest)) = files.last().map(|(generation, object)| (*generation, object.clone())) else {
+            let Some((generation, newest)) = files.last().map(|(generation, object)| (*generation, object.clone()))
+            else {
                 return Ok(None);
             };
             // one that has gone meanwhile was gone past by others

@@ -17,7 +17,9 @@ impl Registry {
         let versions = self.root.clone().join("versions");
         let depth = versions.parts().count();
         for object in self.list(&versions).await? {
-            let Some(folder) = object.location.parts().nth(depth).map(|part| part.as_ref().to_string()) else { continue };
+            let Some(folder) = object.location.parts().nth(depth).map(|part| part.as_ref().to_string()) else {
+                continue;
+            };
             let known = newest.entry(folder).or_insert(object.last_modified);
             *known = (*known).max(object.last_modified);
         }

@@ -74,7 +74,9 @@ impl Registry {
             let Some(content) = self.get(&object.location).await? else { continue };
             match serde_json::from_slice::<TrainingRecord>(&content) {
                 Ok(record) => records.push(self.checked(record).await?),
-                Err(error) => tracing::warn!(path = %object.location, %error, "the record of a training is not readable"),
+                Err(error) => {
+                    tracing::warn!(path = %object.location, %error, "the record of a training is not readable")
+                }
             }
         }
         records.sort_by(|left, right| right.started_at.cmp(&left.started_at));

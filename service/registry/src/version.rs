@@ -85,7 +85,8 @@ impl Registry {
     pub async fn files(&self, entry: &VersionEntry) -> Result<Files> {
         let folder = self.version_folder(&entry.folder);
         let list_path = folder.clone().join(LIST);
-        let corrupted = |path: &object_store::path::Path, detail: String| Error::Corrupted { path: path.to_string(), detail };
+        let corrupted =
+            |path: &object_store::path::Path, detail: String| Error::Corrupted { path: path.to_string(), detail };
         let content = self.get(&list_path).await?;
         let content = content.ok_or_else(|| corrupted(&list_path, "the file is missing".into()))?;
         check_format(list_path.as_ref(), &content)?;

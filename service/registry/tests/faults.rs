@@ -106,7 +106,10 @@ async fn a_crash_at_any_of_a_thousand_points_leaves_the_old_state_or_the_new_one
         // whoever comes next is not held up
         train(&survivor, &name("a"), "next").await.unwrap();
         survivor.sweep(Duration::ZERO).await.unwrap();
-        assert!(state(&survivor).await["a"].0.iter().any(|(_, content)| content.starts_with("nextnext")), "seed {seed}");
+        assert!(
+            state(&survivor).await["a"].0.iter().any(|(_, content)| content.starts_with("nextnext")),
+            "seed {seed}"
+        );
     }
 }
 
@@ -114,7 +117,12 @@ async fn a_crash_at_any_of_a_thousand_points_leaves_the_old_state_or_the_new_one
 async fn two_writers_lose_nothing_of_each_other() {
     for (what, disk) in [
         ("memory", Arc::new(InMemory::new()) as Arc<dyn ObjectStore>),
-        ("local", Arc::new(object_store::local::LocalFileSystem::new_with_prefix(tempfile::tempdir().unwrap().keep()).unwrap())),
+        (
+            "local",
+            Arc::new(
+                object_store::local::LocalFileSystem::new_with_prefix(tempfile::tempdir().unwrap().keep()).unwrap(),
+            ),
+        ),
     ] {
         let model = name("m");
         let writer = |writer: usize| {
@@ -132,7 +140,11 @@ async fn two_writers_lose_nothing_of_each_other() {
         }
         let state = state(&registry(Arc::clone(&disk))).await;
         let (versions, _, _, tags) = &state["m"];
-        assert_eq!(versions.iter().map(|(version, _)| *version).collect::<Vec<_>>(), (1..=60).collect::<Vec<_>>(), "{what}");
+        assert_eq!(
+            versions.iter().map(|(version, _)| *version).collect::<Vec<_>>(),
+            (1..=60).collect::<Vec<_>>(),
+            "{what}"
+        );
         let mut contents: Vec<_> = versions.iter().map(|(_, content)| content.clone()).collect();
         contents.sort();
         contents.dedup();

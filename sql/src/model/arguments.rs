@@ -18,7 +18,10 @@ const MARK: char = '\u{1}';
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Argument<'a> {
     /// A model by name, and its version.
-    Model { name: &'a Expr, version: Option<&'a Expr> },
+    Model {
+        name: &'a Expr,
+        version: Option<&'a Expr>,
+    },
     /// A table by name, or a query.
     Table(&'a Expr),
     Other(&'a Expr),
@@ -27,14 +30,16 @@ pub(crate) enum Argument<'a> {
 impl<'a> Argument<'a> {
     pub fn of(expr: &'a Expr) -> Argument<'a> {
         match expr {
-            Expr::Named { expr, name } if name.quote_style == Some(MARK) => match (name.value.as_str(), expr.as_ref()) {
-                ("model", Expr::Tuple(parts)) => match parts.as_slice() {
-                    [name] => Argument::Model { name, version: None },
-                    [name, version] => Argument::Model { name, version: Some(version) },
-                    _ => Argument::Other(expr),
-                },
-                _ => Argument::Table(expr),
-            },
+            Expr::Named { expr, name } if name.quote_style == Some(MARK) => {
+                match (name.value.as_str(), expr.as_ref()) {
+                    ("model", Expr::Tuple(parts)) => match parts.as_slice() {
+                        [name] => Argument::Model { name, version: None },
+                        [name, version] => Argument::Model { name, version: Some(version) },
+                        _ => Argument::Other(expr),
+                    },
+                    _ => Argument::Table(expr),
+                }
+            }
             other => Argument::Other(other),
         }
     }

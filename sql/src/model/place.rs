@@ -13,7 +13,8 @@ pub struct Place {
 
 impl Place {
     pub(crate) fn of(span: Span) -> Place {
-        let length = if span.start.line == span.end.line { span.end.column.saturating_sub(span.start.column) } else { 1 };
+        let length =
+            if span.start.line == span.end.line { span.end.column.saturating_sub(span.start.column) } else { 1 };
         Place { line: span.start.line, column: span.start.column, length: length.max(1) }
     }
 

@@ -73,8 +73,7 @@ impl Command<'_> {
     /// A model's name: `m`, `db.m`, `cat.db.m` or `IDENTIFIER(..)`.
     pub(crate) fn model_ref(&mut self) -> Result<ModelRef, Error> {
         let place = self.place();
-        if self.peek_word().as_deref() == Some("IDENTIFIER")
-            && self.parser.peek_nth_token_ref(1).token == Token::LParen
+        if self.peek_word().as_deref() == Some("IDENTIFIER") && self.parser.peek_nth_token_ref(1).token == Token::LParen
         {
             self.parser.advance_token();
             let parts = self.identifier_call()?;
@@ -121,12 +120,9 @@ impl Command<'_> {
         match self.operand()? {
             super::Constant::Integer(number) => Ok(Some(Version::Number(number))),
             super::Constant::Text(alias) => Ok(Some(Version::Alias(alias))),
-            other => Err(Error::NotAConstant {
-                what: "VERSION",
-                expected: "INT or STRING",
-                found: other.type_name(),
-                place,
-            }),
+            other => {
+                Err(Error::NotAConstant { what: "VERSION", expected: "INT or STRING", found: other.type_name(), place })
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use spark_connect_proto::expression::{ExprType, Literal, literal::LiteralType};
 use spark_connect_proto::relation::RelType;
 use spark_connect_proto::{Expression, Relation};
 use sql::model::{
-    Change, Constant, Domain, Features, ModelFunction, ModelStatement, Place, Resources, Search, Split, StopRule, Train,
-    TransformItem, Version, model_of_text,
+    Change, Constant, Domain, Features, ModelFunction, ModelStatement, Place, Resources, Search, Split, StopRule,
+    Train, TransformItem, Version, model_of_text,
 };
 use sql::{Error, Parameters, Statement, parse};
 
@@ -112,7 +112,8 @@ fn the_other_forms_of_clauses_are_read() {
 
 #[test]
 fn new_words_are_no_reserved_words() {
-    let train = train("TRAIN MODEL model USING logistic_regression LABEL label AS SELECT label, version, split FROM train");
+    let train =
+        train("TRAIN MODEL model USING logistic_regression LABEL label AS SELECT label, version, split FROM train");
     assert_eq!((train.model.parts[0].as_str(), train.label.unwrap().text.as_str()), ("model", "label"));
     let parsed = parse("SELECT model, train, features, `table` FROM model m, train", &Parameters::default());
     assert!(matches!(parsed, Ok(Statement::Query(_))), "{parsed:?}");
@@ -127,15 +128,18 @@ fn models_are_shown_described_and_changed() {
         ModelStatement::ShowModels { namespace, pattern: Some(_) } if namespace == ["db"]));
     assert!(matches!(statement("SHOW MODELS 'x'"), ModelStatement::ShowModels { pattern: Some(_), .. }));
     assert!(matches!(statement("SHOW VERSIONS IN MODEL m"), ModelStatement::ShowVersions { .. }));
-    assert!(matches!(statement("SHOW CREATE MODEL m VERSION 2"),
-        ModelStatement::ShowCreate { version: Some(Version::Number(2)), .. }));
+    assert!(matches!(
+        statement("SHOW CREATE MODEL m VERSION 2"),
+        ModelStatement::ShowCreate { version: Some(Version::Number(2)), .. }
+    ));
     assert!(matches!(statement("SHOW TRAININGS"), ModelStatement::ShowTrainings { model: None }));
     assert!(matches!(statement("SHOW TRAININGS IN MODEL m"), ModelStatement::ShowTrainings { model: Some(_) }));
-    assert!(matches!(statement("DESC MODEL EXTENDED m VERSION AS OF 3"),
-        ModelStatement::Describe { extended: true, version: Some(Version::Number(3)), .. }));
+    assert!(matches!(
+        statement("DESC MODEL EXTENDED m VERSION AS OF 3"),
+        ModelStatement::Describe { extended: true, version: Some(Version::Number(3)), .. }
+    ));
     assert!(matches!(statement("DESCRIBE MODEL `extended`"), ModelStatement::Describe { extended: false, .. }));
-    assert!(matches!(statement("DROP MODEL IF EXISTS m"),
-        ModelStatement::Drop { if_exists: true, version: None, .. }));
+    assert!(matches!(statement("DROP MODEL IF EXISTS m"), ModelStatement::Drop { if_exists: true, version: None, .. }));
     assert!(matches!(statement("DROP MODEL m VERSION 'old'"), ModelStatement::Drop { version: Some(_), .. }));
     let change = |text: &str| match statement(&format!("ALTER MODEL m {text}")) {
         ModelStatement::Alter { change, .. } => change,
@@ -143,24 +147,41 @@ fn models_are_shown_described_and_changed() {
     };
     assert!(matches!(change("RENAME TO n"), Change::RenameTo(_)));
     assert!(matches!(change("SET TAGS (a = 'b')"), Change::SetTags(tags) if tags.len() == 1));
-    assert!(matches!(change("UNSET TAGS IF EXISTS (a, b.c)"), Change::UnsetTags { if_exists: true, keys } if keys.len() == 2));
-    assert!(matches!(change("SET ALIAS 'champion' TO VERSION 3"),
-        Change::SetAlias { version: Version::Number(3), .. }));
+    assert!(
+        matches!(change("UNSET TAGS IF EXISTS (a, b.c)"), Change::UnsetTags { if_exists: true, keys } if keys.len() == 2)
+    );
+    assert!(matches!(
+        change("SET ALIAS 'champion' TO VERSION 3"),
+        Change::SetAlias { version: Version::Number(3), .. }
+    ));
     assert!(matches!(change("UNSET ALIAS 'x'"), Change::UnsetAlias { if_exists: false, .. }));
     assert!(matches!(change("SET DEFAULT VERSION 2"), Change::SetDefault(_)));
-    assert!(matches!(statement("COMMENT ON MODEL m IS NULL"),
-        ModelStatement::Alter { change: Change::Comment(None), .. }));
-    assert!(matches!(statement("EXPORT MODEL m VERSION 3 TO 's3://b/m' USING spark_ml"),
-        ModelStatement::Export { format: Some(_), .. }));
+    assert!(matches!(
+        statement("COMMENT ON MODEL m IS NULL"),
+        ModelStatement::Alter { change: Change::Comment(None), .. }
+    ));
+    assert!(matches!(
+        statement("EXPORT MODEL m VERSION 3 TO 's3://b/m' USING spark_ml"),
+        ModelStatement::Export { format: Some(_), .. }
+    ));
     assert!(matches!(statement("IMPORT OR REPLACE MODEL m FROM '/a'"), ModelStatement::Import { replace: true, .. }));
-    assert!(matches!(statement("EXPLAIN FORMATTED TRAIN MODEL m USING e AS TABLE t"),
-        ModelStatement::ExplainTrain { .. }));
-    assert!(matches!(statement("EXPLAIN LOGICAL TRAIN MODEL m USING e AS TABLE t"),
-        ModelStatement::ExplainTrain { .. }));
-    assert!(matches!(statement("CANCEL TRAINING IF EXISTS 'id'"),
-        ModelStatement::CancelTraining { if_exists: true, .. }));
+    assert!(matches!(
+        statement("EXPLAIN FORMATTED TRAIN MODEL m USING e AS TABLE t"),
+        ModelStatement::ExplainTrain { .. }
+    ));
+    assert!(matches!(
+        statement("EXPLAIN LOGICAL TRAIN MODEL m USING e AS TABLE t"),
+        ModelStatement::ExplainTrain { .. }
+    ));
+    assert!(matches!(
+        statement("CANCEL TRAINING IF EXISTS 'id'"),
+        ModelStatement::CancelTraining { if_exists: true, .. }
+    ));
     assert!(matches!(statement("GRANT EXECUTE ON MODEL m TO analyst"), ModelStatement::Grant { is_revoke: false, .. }));
-    assert!(matches!(statement("REVOKE MANAGE ON MODEL m FROM analyst"), ModelStatement::Grant { is_revoke: true, .. }));
+    assert!(matches!(
+        statement("REVOKE MANAGE ON MODEL m FROM analyst"),
+        ModelStatement::Grant { is_revoke: true, .. }
+    ));
 }
 
 #[test]
@@ -184,7 +205,10 @@ fn parameters_are_bound_and_stand_in_the_text() {
         "TRAIN MODEL IDENTIFIER('db.it\\'s') USING logistic_regression OPTIONS(max_iter = 5) SPLIT RANDOM(0.8, 0.2) SEED 5\n\
          AS SELECT * FROM IDENTIFIER('t')"
     );
-    let without = Parameters { named: BTreeMap::from([("m".to_string(), literal(LiteralType::String("m".into())))]), ..parameters };
+    let without = Parameters {
+        named: BTreeMap::from([("m".to_string(), literal(LiteralType::String("m".into())))]),
+        ..parameters
+    };
     assert_eq!(parse(text, &without), Err(Error::UnboundParameter { name: "n".into() }));
     let positional = Parameters { positional: vec![literal(LiteralType::Long(3))], named: BTreeMap::new() };
     assert!(parse("TRAIN MODEL m USING e WITH ? WORKERS AS TABLE t", &positional).is_ok());
@@ -217,7 +241,11 @@ fn functions_take_models_and_tables_in_every_form() {
         "WITH c AS (SELECT 1 AS a) SELECT * FROM ml_predict(MODEL IDENTIFIER('db.m') VERSION 3, TABLE(SELECT * FROM c), threshold => 0.3) WHERE a > 0",
     ] {
         let call = call(text);
-        assert_eq!((call.model.as_slice(), call.version.as_str()), (["db".to_string(), "m".to_string()].as_slice(), "3"), "{text}");
+        assert_eq!(
+            (call.model.as_slice(), call.version.as_str()),
+            (["db".to_string(), "m".to_string()].as_slice(), "3"),
+            "{text}"
+        );
         assert!(call.input.is_some() && call.arguments.len() == 1, "{text}");
     }
     assert_eq!(call("SELECT * FROM ml_weights('m')").function, "ml_weights");
@@ -232,11 +260,14 @@ fn bad_arguments_of_functions_are_named() {
         assert!(expected(&error), "{text}: {error:?}");
     };
     check("SELECT * FROM ml_predict('m')", |e| matches!(e, Error::RequiredParameter { parameter: "input", .. }));
-    check("SELECT * FROM ml_predict(input => TABLE t)", |e| matches!(e, Error::RequiredParameter { parameter: "model", .. }));
-    check("SELECT * FROM ml_predict(a || 'x', TABLE t)", |e| matches!(e, Error::NotAConstantString { .. }));
-    check("SELECT * FROM ml_predict('m', TABLE t, treshold => 1)", |e| {
-        matches!(e, Error::UnrecognizedParameter { parameter, .. } if parameter == "treshold")
+    check("SELECT * FROM ml_predict(input => TABLE t)", |e| {
+        matches!(e, Error::RequiredParameter { parameter: "model", .. })
     });
+    check("SELECT * FROM ml_predict(a || 'x', TABLE t)", |e| matches!(e, Error::NotAConstantString { .. }));
+    check(
+        "SELECT * FROM ml_predict('m', TABLE t, treshold => 1)",
+        |e| matches!(e, Error::UnrecognizedParameter { parameter, .. } if parameter == "treshold"),
+    );
     check("SELECT * FROM ml_weights('m', TABLE t)", |e| matches!(e, Error::UnrecognizedParameter { .. }));
     check("SELECT * FROM ml_predict('m', TABLE t, model => 'n')", |e| matches!(e, Error::ParameterTwice { .. }));
     check("SELECT * FROM ml_predict('m', TABLE t PARTITION BY a)", |e| matches!(e, Error::Syntax { .. }));
@@ -260,9 +291,11 @@ fn errors_point_at_their_cause() {
     };
     let with = |clause: &str| format!("TRAIN MODEL m USING e\n  {clause}\nAS SELECT 1 AS a");
     check("TRAIN MODEL m USING e SELECT 1", "SELECT", |e| matches!(e, Error::Syntax { .. }));
-    check("TRAIN MODEL my-model USING e AS TABLE t", "my-model", |e| {
-        matches!(e, Error::InvalidIdentifier { name, .. } if name == "my-model")
-    });
+    check(
+        "TRAIN MODEL my-model USING e AS TABLE t",
+        "my-model",
+        |e| matches!(e, Error::InvalidIdentifier { name, .. } if name == "my-model"),
+    );
     check("TRAIN OR REPLACE MODEL IF NOT EXISTS m USING e AS TABLE t", "OR REPLACE", |e| {
         matches!(e, Error::TrainReplaceAndIfNotExists { .. })
     });
@@ -276,11 +309,15 @@ fn errors_point_at_their_cause() {
     check(&with("OPTIONS (a = 1, A = 2)"), "A", |e| matches!(e, Error::DuplicateKey { .. }));
     check(&with("OPTIONS (max_iter, tol = 1)"), "max_iter", |e| matches!(e, Error::OptionWithoutValue { .. }));
     check(&with("OPTIONS (max_iter = x + 1)"), "x + 1", |e| matches!(e, Error::OptionNotFoldable { .. }));
-    check(&with("SPLIT RANDOM (0.8, 0.3)"), "SPLIT RANDOM (0.8, 0.3)".get(13..).unwrap(), |e| {
-        matches!(e, Error::SplitFractions { found, .. } if found == "(0.8, 0.3)")
-    });
+    check(
+        &with("SPLIT RANDOM (0.8, 0.3)"),
+        "SPLIT RANDOM (0.8, 0.3)".get(13..).unwrap(),
+        |e| matches!(e, Error::SplitFractions { found, .. } if found == "(0.8, 0.3)"),
+    );
     check(&with("SPLIT RANDOM (1.0, 0.0)"), "(1.0, 0.0)", |e| matches!(e, Error::SplitFractions { .. }));
-    check(&with("SPLIT RANDOM (0.8, 0.2) VALIDATE ON (SELECT 1)"), "VALIDATE", |e| matches!(e, Error::SplitConflict { .. }));
+    check(&with("SPLIT RANDOM (0.8, 0.2) VALIDATE ON (SELECT 1)"), "VALIDATE", |e| {
+        matches!(e, Error::SplitConflict { .. })
+    });
     check(&with("TUNE BY GRID (a BETWEEN 1 AND 2)"), "a BETWEEN 1 AND 2", |e| matches!(e, Error::RangeInGrid { .. }));
     check(&with("TUNE BY RANDOM (a BETWEEN 2 AND 1)"), "2 AND 1", |e| matches!(e, Error::TuneRange { .. }));
     check(&with("TUNE BY RANDOM (a BETWEEN 0 AND 1 LOG)"), "0 AND 1", |e| matches!(e, Error::TuneRange { .. }));

@@ -26,14 +26,16 @@ fn suggestions(name: &str, known: &[String]) -> String {
 pub fn report(error: &Refusal) -> Report {
     use Refusal as R;
     let analysis = |class: &str, state: &str, text: String| Report::with_text(ANALYSIS, class, state, &text);
-    let data = |class: &str, text: String| {
-        Report::with_text(SPARK, &format!("INVALID_TRAINING_DATA.{class}"), "22000", &text)
-    };
+    let data =
+        |class: &str, text: String| Report::with_text(SPARK, &format!("INVALID_TRAINING_DATA.{class}"), "22000", &text);
     let option = |class: &str, text: String| {
         Report::with_text(ANALYSIS, &format!("INVALID_MODEL_OPTION.{class}"), "42616", &text)
     };
     let tuning = |class: &str, text: String| {
         Report::with_text(ANALYSIS, &format!("INVALID_MODEL_TUNING.{class}"), "42616", &text)
+    };
+    let transform = |class: &str, text: String| {
+        Report::with_text(ANALYSIS, &format!("INVALID_MODEL_TRANSFORM.{class}"), "42K0E", &text)
     };
     let mismatch = |class: &str, text: String| {
         Report::with_text(ANALYSIS, &format!("MODEL_DATATYPE_MISMATCH.{class}"), "42K09", &text)
@@ -52,13 +54,18 @@ pub fn report(error: &Refusal) -> Report {
         R::LabelMissing { estimator, columns } => analysis(
             "MODEL_LABEL_MISSING",
             "42601",
-            format!("{} needs a label: add LABEL, or name a column `label`. Columns: {}.", id(estimator), list(columns)),
+            format!(
+                "{} needs a label: add LABEL, or name a column `label`. Columns: {}.",
+                id(estimator),
+                list(columns)
+            ),
         ),
         R::ColumnNotFound { name, columns, .. } => {
             let proposal = order_by_similarity(name, columns.clone());
             let proposal: Vec<String> = proposal.iter().map(|name| id(name)).collect();
             let parameters = [("objectName", id(name)), ("proposal", proposal.join(", "))];
-            let parameters: Vec<(&str, &str)> = parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let parameters: Vec<(&str, &str)> =
+                parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
             Report::of(ANALYSIS, "UNRESOLVED_COLUMN.WITH_SUGGESTION", &parameters, &error.to_string())
         }
         R::NoFeatures { columns } => {
@@ -154,7 +161,7 @@ pub fn report(error: &Refusal) -> Report {
             )
         }
         R::Infinite { column, rows, total } => {
-            data("INFINITE", format!("Column {} is infinite in {rows} of {total} rows.", id(column)))
+            data("INFINITE", format!("Column {} is infinite, or a vector with NaN, in {rows} of {total} rows.", id(column)))
         }
         R::TooManyCategories { column, found, max } => data(
             "TOO_MANY_CATEGORIES",
@@ -184,10 +191,9 @@ pub fn report(error: &Refusal) -> Report {
             "UNKNOWN_CLASS",
             format!("'{class}' is no class of label {}. Classes: [{}].", id(label), texts(classes)),
         ),
-        R::InvalidWeight { column, rows, total } => data(
-            "WEIGHT",
-            format!("Weight {} is negative, infinite or missing in {rows} of {total} rows.", id(column)),
-        ),
+        R::InvalidWeight { column, rows, total } => {
+            data("WEIGHT", format!("Weight {} is negative, infinite or missing in {rows} of {total} rows.", id(column)))
+        }
         R::SplitTooSmall { rows, train, validation, test } => data(
             "SPLIT_TOO_SMALL",
             format!(
@@ -204,6 +210,22 @@ pub fn report(error: &Refusal) -> Report {
                  but got {found}.",
                 id(column)
             ),
+        ),
+        R::UnknownStage { stage, .. } => {
+            transform("UNKNOWN_STAGE", format!("The stage {} cannot be found.", id(stage)))
+        }
+        R::StageArgument { argument, item, .. } => transform(
+            "STAGE_ARGUMENT",
+            format!(
+                "The argument {} of {} is not valid: a stage takes a column or an expression, then constants for its \
+                 params, by place or by name.",
+                id(argument),
+                double_quoted(item)
+            ),
+        ),
+        R::UsesLabel { label, .. } => transform(
+            "USES_LABEL",
+            format!("TRANSFORM reads the label {}, which is not there at prediction time.", id(label)),
         ),
         R::FixedAndTuned { option: name, .. } => {
             tuning("FIXED_AND_TUNED", format!("{} is searched, but OPTIONS fixes it. Remove one of them.", id(name)))
@@ -222,9 +244,10 @@ pub fn report(error: &Refusal) -> Report {
             ),
         ),
         R::InvalidTuning { what, detail, .. } => tuning("VALUE", format!("{what} is not valid: {detail}.")),
-        R::NotIterative { estimator, .. } => {
-            tuning("NOT_ITERATIVE", format!("EARLY STOP needs an estimator with iterations; {} has none.", id(estimator)))
-        }
+        R::NotIterative { estimator, .. } => tuning(
+            "NOT_ITERATIVE",
+            format!("EARLY STOP needs an estimator with iterations; {} has none.", id(estimator)),
+        ),
         R::TooManyTrials { found, max, .. } => {
             tuning("TOO_MANY_TRIALS", format!("The search has {found} trials, but at most {max} are allowed."))
         }
@@ -244,12 +267,9 @@ pub fn report(error: &Refusal) -> Report {
             "42616",
             format!("Model {} version {version} is {detail}; it cannot start {}.", model(name), id(estimator)),
         ),
-        R::UnsupportedOperation { what } => Report::with_text(
-            UNSUPPORTED,
-            "UNSUPPORTED_MODEL_OPERATION",
-            "0A000",
-            &format!("{what} is not supported."),
-        ),
+        R::UnsupportedOperation { what } => {
+            Report::with_text(UNSUPPORTED, "UNSUPPORTED_MODEL_OPERATION", "0A000", &format!("{what} is not supported."))
+        }
         R::UnsupportedFormat { model: name, format, supported } => Report::with_text(
             UNSUPPORTED,
             "UNSUPPORTED_MODEL_FORMAT",
@@ -261,11 +281,9 @@ pub fn report(error: &Refusal) -> Report {
                 supported.iter().map(|format| id(format)).collect::<Vec<_>>().join(", ")
             ),
         ),
-        R::InvalidName { model: name, found } => analysis(
-            "INVALID_MODEL_NAME",
-            "42602",
-            format!("{} is no name of a model: {found}.", model(name)),
-        ),
+        R::InvalidName { model: name, found } => {
+            analysis("INVALID_MODEL_NAME", "42602", format!("{} is no name of a model: {found}.", model(name)))
+        }
         R::NoAuthorizer => Report::with_text(
             UNSUPPORTED,
             "FEATURE_NOT_ENABLED",
@@ -342,17 +360,17 @@ pub fn registry_report(error: &RegistryError) -> Report {
                  than 64 characters are refused."
             ),
         ),
-        E::AliasNotFound { name, alias } => analysis(
-            "MODEL_ALIAS_NOT_FOUND",
-            "42704",
-            format!("Model {} has no alias '{alias}'.", model(name)),
-        ),
+        E::AliasNotFound { name, alias } => {
+            analysis("MODEL_ALIAS_NOT_FOUND", "42704", format!("Model {} has no alias '{alias}'.", model(name)))
+        }
         E::TagNotFound { name, tag } => {
             analysis("MODEL_TAG_NOT_FOUND", "42704", format!("Model {} has no tag '{tag}'.", model(name)))
         }
-        E::InvalidName { name, detail } => {
-            analysis("INVALID_MODEL_NAME", "42602", format!("{} cannot be part of a model's name: {detail}.", quoted_id([name.as_str()])))
-        }
+        E::InvalidName { name, detail } => analysis(
+            "INVALID_MODEL_NAME",
+            "42602",
+            format!("{} cannot be part of a model's name: {detail}.", quoted_id([name.as_str()])),
+        ),
         E::TrainingNotFound { id } => {
             analysis("TRAINING_NOT_FOUND", "42704", format!("The training '{id}' cannot be found."))
         }
@@ -448,8 +466,11 @@ pub fn sql_report(error: &::sql::Error) -> Option<Report> {
         E::TuneRange { key, low, high, .. } => parse(
             "INVALID_MODEL_TUNING.RANGE",
             "42616",
-            &format!("{} cannot be searched between {low} and {high}: two numbers are needed, the lower one first, and \
-                      above 0 for LOG.", id(key)),
+            &format!(
+                "{} cannot be searched between {low} and {high}: two numbers are needed, the lower one first, and \
+                      above 0 for LOG.",
+                id(key)
+            ),
         ),
         E::TransformNotRowwise { expression, .. } => parse(
             "INVALID_MODEL_TRANSFORM.NOT_ROWWISE",
@@ -488,7 +509,11 @@ pub fn sql_report(error: &::sql::Error) -> Option<Report> {
             ANALYSIS,
             "DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT.DOUBLE_NAMED_ARGUMENT_REFERENCE",
             "4274K",
-            &format!("Call to routine {} is invalid because it includes more than one value for {}.", id(routine), id(parameter)),
+            &format!(
+                "Call to routine {} is invalid because it includes more than one value for {}.",
+                id(routine),
+                id(parameter)
+            ),
         )),
         E::NotAConstantString { .. } => {
             let text = text.replacen("the expression", "The expression", 1);

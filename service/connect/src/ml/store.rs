@@ -17,6 +17,10 @@ use crate::{Error, Result};
 pub fn locate(path: &str) -> Result<(Arc<dyn ObjectStore>, Path)> {
     let local = match path.split_once(':') {
         Some(("file", rest)) => format!("/{}", rest.trim_start_matches('/')),
+        Some(("models", _)) => {
+            let feature = "saving to models: paths, which TRAIN MODEL and IMPORT MODEL write".to_string();
+            return Err(Error::Engine(engine::Error::Unsupported { feature }));
+        }
         Some((scheme, _)) if !scheme.contains('/') => {
             return Err(Error::Engine(engine::Error::Unsupported { feature: format!("saving to {scheme}: paths") }));
         }

@@ -117,11 +117,8 @@ impl Answer {
 
     fn maps<V>(self, name: &str, values: &[BTreeMap<String, V>], items: ArrayRef) -> Answer {
         let keys: StringArray = values.iter().flat_map(BTreeMap::keys).map(Some).collect();
-        let fields: Fields = vec![
-            Field::new("key", DataType::Utf8, false),
-            Field::new("value", items.data_type().clone(), true),
-        ]
-        .into();
+        let fields: Fields =
+            vec![Field::new("key", DataType::Utf8, false), Field::new("value", items.data_type().clone(), true)].into();
         let entries = StructArray::new(fields.clone(), vec![Arc::new(keys), items], None);
         let field = Arc::new(Field::new("entries", DataType::Struct(fields), false));
         let offsets = OffsetBuffer::from_lengths(values.iter().map(BTreeMap::len));

@@ -5,10 +5,10 @@ use engine::data_type::sql_name;
 use ml::tabular::{Classes, RawType};
 use sql::model::{Features, Place, Split, Train, Word};
 
+use super::Refusal;
 use super::options::Settings;
 use super::plan::Task;
 use super::rows::{find, names};
-use super::Refusal;
 use crate::{Error, Result};
 
 /// A column of the query.
@@ -37,6 +37,8 @@ pub struct Columns {
     pub features: Vec<FeatureInput>,
     /// What SPLIT names: the column it goes by, or the keys that stay together.
     pub split: Vec<Column>,
+    /// What can be no feature: label, weight and keys.
+    pub taken: Vec<usize>,
 }
 
 /// Finds columns in one query's schema.
@@ -96,8 +98,15 @@ pub fn choose(
     if is_keys {
         taken.extend(split.iter().map(|column| column.index));
     }
-    let features = features(&finder, train, settings, &taken)?;
-    Ok(Columns { label, weight, features, split })
+    // TRANSFORM says itself what the features are
+    let features = match (&train.transform, &train.features) {
+        (None, _) => features(&finder, train, settings, &taken)?,
+        (Some(_), None) => Vec::new(),
+        (Some(_), Some(_)) => {
+            return Err(Refusal::UnsupportedOperation { what: "FEATURES beside TRANSFORM".into() }.into());
+        }
+    };
+    Ok(Columns { label, weight, features, split, taken })
 }
 
 /// Two columns of one name cannot be told apart in a model.
@@ -192,11 +201,13 @@ fn features(finder: &Finder<'_>, train: &Train, settings: &Settings, taken: &[us
 }
 
 /// What a column is as a feature. Numbers with the marks of another type are none.
-fn raw_type(field: &Field) -> Option<RawType> {
+pub fn raw_type(field: &Field) -> Option<RawType> {
     match field.data_type() {
-        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) | DataType::Duration(_) | DataType::Interval(_) => {
-            None
-        }
+        DataType::Date32
+        | DataType::Date64
+        | DataType::Timestamp(..)
+        | DataType::Duration(_)
+        | DataType::Interval(_) => None,
         _ => RawType::of(field),
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use engine::data_type::{field_from_json, field_to_json};
 use arrow::datatypes::Field;
+use engine::data_type::{field_from_json, field_to_json};
 use ml::tabular::{Classes, FeatureStatistics, Features};
 use serde::{Deserialize, Serialize};
 
+use super::stage::KeptTransform;
 use crate::{Error, Result};
 
 /// The file's name, and where the estimator's model is beside it.
@@ -121,6 +122,9 @@ pub struct Document {
     pub weight: Option<String>,
     pub features: Features,
     pub statistics: Vec<FeatureStatistics>,
+    /// TRANSFORM, if the statement had one.
+    #[serde(default)]
+    pub transform: Option<KeptTransform>,
     pub handle_invalid: String,
     /// In words.
     pub split: String,

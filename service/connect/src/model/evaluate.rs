@@ -140,8 +140,10 @@ fn by_evaluator(predictions: &Rows, spec: &MetricSpec) -> Result<f64> {
     }
     let params = Params::new(operator, "metric", params)?;
     let columns = evaluator.columns(&params, &predictions.schema)?;
-    let indices: Vec<usize> =
-        columns.iter().map(|name| predictions.schema.index_of(name)).collect::<Result<_, arrow::error::ArrowError>>()?;
+    let indices: Vec<usize> = columns
+        .iter()
+        .map(|name| predictions.schema.index_of(name))
+        .collect::<Result<_, arrow::error::ArrowError>>()?;
     let mut accumulator = evaluator.accumulator(&params)?;
     for batch in &predictions.batches {
         accumulator.update(&batch.project(&indices)?)?;

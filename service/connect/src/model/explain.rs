@@ -6,9 +6,9 @@ use spark_connect_proto::Relation;
 use sql::model::Train;
 
 use super::answer::Answer;
+use super::name;
 use super::plan::plan;
 use super::train::split_in_words;
-use super::name;
 use crate::{Result, Session};
 
 /// # Errors
@@ -43,7 +43,14 @@ pub async fn explain(
     }
     let features: Vec<String> =
         plan.columns.features.iter().map(|feature| format!("{} {}", feature.name, feature.data_type)).collect();
-    line("features", features.join(", "));
+    match &plan.transform {
+        Some(transform) => {
+            let stages: Vec<String> = transform.stages.iter().map(|stage| stage.operator.snake_name()).collect();
+            line("features", transform.names.join(", "));
+            line("stages", if stages.is_empty() { "none".into() } else { stages.join(", ") });
+        }
+        None => line("features", features.join(", ")),
+    }
     if let Some(weight) = &plan.columns.weight {
         line("weight", weight.name.clone());
     }
@@ -53,7 +60,10 @@ pub async fn explain(
     if let Some(tune) = &plan.tune {
         let axes: Vec<&str> = tune.axes.iter().map(|axis| axis.shown.as_str()).collect();
         let (trials, side_by_side, workers) = (tune.trials, tune.parallelism, tune.workers);
-        line("tune", format!("{trials} trials over {}, {side_by_side} at a time, {workers} workers each", axes.join(", ")));
+        line(
+            "tune",
+            format!("{trials} trials over {}, {side_by_side} at a time, {workers} workers each", axes.join(", ")),
+        );
     }
     line("workers", plan.workers.to_string());
     Answer::new().texts("plan", vec![Some(lines.join("\n"))]).relation(session)

@@ -8,13 +8,14 @@ use arrow::datatypes::{DataType, Field, Float64Type, Schema};
 use ml::tabular::{Classes, FeatureFit, FeatureStatistics, Features};
 use ml::{Model, Params, ml_attr};
 
+use super::Refusal;
 use super::columns::FeatureInput;
 use super::options::{ClassWeight, HandleInvalid, Settings};
 use super::plan::{Task, TrainPlan};
-use super::rows::Rows;
-use super::Refusal;
+use super::rows::{Rows, find};
+use super::stage::{self, KeptTransform, Stages};
 use crate::ml::fit::{FitJob, FitStep, FittedModel, fit_model};
-use crate::{Operation, Result, Session};
+use crate::{Error, Operation, Result, Session};
 
 /// The columns that estimators read, under the names of their defaults.
 pub const FEATURES: &str = "features";
@@ -30,13 +31,15 @@ pub struct Layout {
 }
 
 /// What was learned of the columns.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Encoders {
     pub features: Features,
     pub statistics: Vec<FeatureStatistics>,
     pub classes: Option<Classes>,
     /// By class number.
     pub class_weights: Option<Vec<f64>>,
+    pub transform: Option<KeptTransform>,
+    pub stages: Stages,
 }
 
 /// A fitted estimator with its encoders.
@@ -86,7 +89,7 @@ pub fn learn(
         (Some(classes), Some(weight)) => Some(class_weights(classes, weight, layout, rows, label)?),
         _ => None,
     };
-    Ok(Encoders { features, statistics, classes: classes.cloned(), class_weights })
+    Ok(Encoders { features, statistics, classes: classes.cloned(), class_weights, transform: None, stages: Stages::new() })
 }
 
 fn check_feature(settings: &Settings, name: &str, statistics: &FeatureStatistics, total: u64) -> Result<()> {
@@ -145,7 +148,29 @@ fn class_weights(
     }
 }
 
+/// Where the features of TRANSFORM are in rows that its stages were applied to.
+///
+/// # Errors
+/// [`Error::Bug`]: the stages promise these columns.
+pub fn transformed_layout(transform: &KeptTransform, layout: &Layout, rows: &Rows) -> Result<Layout> {
+    let at = |name: &String| {
+        find(&rows.schema, name, false).ok_or(Error::Bug { invariant: "TRANSFORM gives the columns it promises" })
+    };
+    Ok(Layout { features: transform.columns.iter().map(at).collect::<Result<_>>()?, ..layout.clone() })
+}
+
 impl Encoders {
+    /// Raw rows with TRANSFORM applied to them, and where the features are then.
+    ///
+    /// # Errors
+    /// Rows that a stage refuses.
+    pub async fn apply(&self, session: &Session, layout: &Layout, rows: &Rows) -> Result<(Rows, Layout)> {
+        let Some(transform) = &self.transform else { return Ok((rows.clone(), layout.clone())) };
+        let rows = stage::apply(session, &self.stages, rows).await?;
+        let layout = transformed_layout(transform, layout, &rows)?;
+        Ok((rows, layout))
+    }
+
     /// Rows as estimators and evaluators take them: a vector, a label that is a number, and a weight if there is any.
     /// Evaluation does not weigh classes.
     ///

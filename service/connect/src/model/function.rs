@@ -9,6 +9,7 @@ use sql::model::{Constant, ModelFunction, TYPE_URL};
 
 use super::loaded::{Loaded, load};
 use super::predict::{self, Arguments};
+use super::stage::projection;
 use super::{Refusal, info, name};
 use crate::ml::transform::steps;
 use crate::{Error, Result, Session};
@@ -33,7 +34,9 @@ pub async fn resolve(session: &Session, extension: &prost_types::Any) -> Result<
         "ml_feature_info" => ready(info::features(&loaded)?),
         "ml_weights" => ready(info::weights(&loaded)?),
         "ml_confusion_matrix" => ready(info::confusion(&loaded)?),
-        other => Err(Refusal::UnsupportedOperation { what: format!("{other} of `{}`", loaded.document.estimator) }.into()),
+        other => {
+            Err(Refusal::UnsupportedOperation { what: format!("{other} of `{}`", loaded.document.estimator) }.into())
+        }
     }
 }
 
@@ -51,9 +54,12 @@ fn ready(batch: RecordBatch) -> Result<Extended> {
     Ok(Extended::Rows(vec![batch], schema))
 }
 
-fn input(call: &ModelFunction) -> Result<TransformInput> {
-    let missing = Error::Bug { invariant: "the parser asks for the input" };
-    Ok(TransformInput::Relation(call.input.clone().ok_or(missing)?))
+/// The call's input, with TRANSFORM's expressions behind its columns.
+fn input(call: &ModelFunction, loaded: &Loaded) -> Result<TransformInput> {
+    let input = call.input.clone().ok_or(Error::Bug { invariant: "the parser asks for the input" })?;
+    let transform = loaded.document.transform.as_ref();
+    let projected = transform.map(|transform| transform.projected.as_slice()).unwrap_or_default();
+    Ok(TransformInput::Relation(Box::new(projection(*input, projected)?)))
 }
 
 fn predict(
@@ -64,20 +70,22 @@ fn predict(
 ) -> Result<Extended> {
     let arguments = Arguments::new(arguments)?;
     let is_case_sensitive = session.engine.conf().case_sensitive();
+    let input = input(call, &loaded)?;
     let loaded = Arc::new(loaded);
     let plan_transform: PlanTransform = Box::new(move |schema| {
         // what is wrong with the input keeps its own class
         let planned = predict::steps(&loaded, &arguments, schema, is_case_sensitive).map_err(Error::into_engine)?;
         steps(schema, |_| Ok(planned))
     });
-    Ok(Extended::Transform { input: input(call)?, plan_transform })
+    Ok(Extended::Transform { input, plan_transform })
 }
 
 fn transform(session: &Session, loaded: Loaded, call: &ModelFunction) -> Result<Extended> {
+    let input = input(call, &loaded)?;
     let is_case_sensitive = session.engine.conf().case_sensitive();
     let plan_transform: PlanTransform = Box::new(move |schema| {
         let planned = predict::transform_steps(&loaded, schema, is_case_sensitive).map_err(Error::into_engine)?;
         steps(schema, |_| Ok(planned))
     });
-    Ok(Extended::Transform { input: input(call)?, plan_transform })
+    Ok(Extended::Transform { input, plan_transform })
 }

@@ -8,6 +8,8 @@ use ml::{Attribute, Value};
 use spark_connect_proto::Relation;
 use sql::model::Constant;
 
+use super::stage::projection;
+use super::Refusal;
 use super::answer::Answer;
 use super::document::{KeptConfusion, KeptMetric};
 use super::evaluate;
@@ -17,7 +19,6 @@ use super::plan::Task;
 use super::predict::{Arguments, inputs};
 use super::rows::{Rows, find, names};
 use super::train::{check_labels, keep_evaluation};
-use super::Refusal;
 use crate::{Result, Session};
 
 /// The feature that stands for the intercept.
@@ -45,7 +46,10 @@ pub async fn evaluate(
         }
         return metrics(&loaded.document.metrics);
     };
-    let frame = Box::pin(session.engine.resolve(input, session)).await?;
+    let transform = loaded.document.transform.as_ref();
+    let projected = transform.map(|transform| transform.projected.as_slice()).unwrap_or_default();
+    let input = projection(input.clone(), projected)?;
+    let frame = Box::pin(session.engine.resolve(&input, session)).await?;
     let schema = frame.schema();
     let is_case_sensitive = session.engine.conf().case_sensitive();
     let features = inputs(loaded, &schema, is_case_sensitive)?;
@@ -65,7 +69,10 @@ pub async fn evaluate(
         statistics: Vec::new(),
         classes: loaded.document.classes.clone(),
         class_weights: None,
+        transform: loaded.document.transform.clone(),
+        stages: loaded.stages.as_ref().clone(),
     };
+    let (rows, layout) = encoders.apply(session, &layout, &rows).await?;
     let encoded = encoders.encode(&layout, &rows, false)?;
     let (task, num_classes) = (Task::named(&loaded.document.task), loaded.num_classes());
     if arguments.threshold.is_some() && num_classes != 2 {
@@ -141,7 +148,8 @@ pub fn features(loaded: &Loaded) -> Result<RecordBatch> {
         RawType::Numbers => "vector",
     };
     let top: Vec<&Vec<(String, u64)>> = statistics.iter().map(|statistics| &statistics.top_categories).collect();
-    let values: StringArray = top.iter().flat_map(|levels| levels.iter()).map(|(level, _)| Some(level.as_str())).collect();
+    let values: StringArray =
+        top.iter().flat_map(|levels| levels.iter()).map(|(level, _)| Some(level.as_str())).collect();
     let rows: Int64Array = top.iter().flat_map(|levels| levels.iter()).map(|(_, rows)| long(*rows)).collect();
     let parts: [ArrayRef; 2] = [Arc::new(values), Arc::new(rows)];
     Answer::new()
@@ -197,7 +205,8 @@ fn coefficients(loaded: &Loaded) -> Result<Vec<Weight>> {
             (values.chunks(width).map(<[f64]>::to_vec).collect(), intercepts.to_dense())
         }
         _ => {
-            let (Value::Vector(weights), Value::Double(intercept)) = (fetch("coefficients")?, fetch("intercept")?) else {
+            let (Value::Vector(weights), Value::Double(intercept)) = (fetch("coefficients")?, fetch("intercept")?)
+            else {
                 return Err(refused());
             };
             (vec![weights.to_dense()], vec![intercept])
@@ -207,7 +216,8 @@ fn coefficients(loaded: &Loaded) -> Result<Vec<Weight>> {
     let mut rows = Vec::new();
     for (at, (weights, intercept)) in matrix.iter().zip(&intercepts).enumerate() {
         // two classes have one row of weights: those of the positive one
-        let class = classes.and_then(|classes| if matrix.len() == 1 { classes.labels.get(1) } else { classes.labels.get(at) });
+        let class =
+            classes.and_then(|classes| if matrix.len() == 1 { classes.labels.get(1) } else { classes.labels.get(at) });
         for (element, weight) in elements.iter().zip(weights) {
             let (feature, category) = (element.feature.clone(), element.category.clone());
             rows.push(Weight { class: class.cloned(), feature, category, weight: *weight });

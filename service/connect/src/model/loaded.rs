@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use registry::{ModelName, VersionEntry};
 
 use super::document::{Document, FILE, MODEL_FOLDER};
+use super::stage::{self, Stages};
 use crate::{Error, Result, Session};
 
 /// Models that stay in memory.
@@ -24,6 +25,7 @@ pub struct Loaded {
     pub version: u32,
     pub document: Arc<Document>,
     pub model: Arc<dyn Model>,
+    pub stages: Arc<Stages>,
     pub label_type: DataType,
 }
 
@@ -37,6 +39,7 @@ struct Kept {
     folder: String,
     document: Arc<Document>,
     model: Arc<dyn Model>,
+    stages: Arc<Stages>,
     label_type: DataType,
 }
 
@@ -87,28 +90,37 @@ pub async fn load(session: &Session, name: &ModelName, version: &str) -> Result<
         version: entry.version,
         document: Arc::clone(&kept.document),
         model: Arc::clone(&kept.model),
+        stages: Arc::clone(&kept.stages),
         label_type: kept.label_type.clone(),
     })
 }
 
 async fn read(session: &Session, entry: &VersionEntry) -> Result<Kept> {
     let files = session.services.models.registry.files(entry).await?;
-    let (document, model) = parse(&files, &entry.folder).await?;
+    let (document, model, stages) = parse(&files, &entry.folder).await?;
     let label_type = document.label.field()?.data_type().clone();
-    Ok(Kept { folder: entry.folder.clone(), document: Arc::new(document), model, label_type })
+    Ok(Kept {
+        folder: entry.folder.clone(),
+        document: Arc::new(document),
+        model,
+        stages: Arc::new(stages),
+        label_type,
+    })
 }
 
-/// The document and the estimator's model in a version's files.
+/// The document, the estimator's model and the stages in a version's files.
 ///
 /// # Errors
 /// Files that are missing or cannot be read.
-pub async fn parse(files: &registry::Files, folder: &str) -> Result<(Document, Arc<dyn Model>)> {
+pub async fn parse(files: &registry::Files, folder: &str) -> Result<(Document, Arc<dyn Model>, Stages)> {
     let path = format!("{folder}/{FILE}");
     let missing = || registry::Error::Corrupted { path: path.clone(), detail: "the file is missing".into() };
     let (_, content) = files.iter().find(|(name, _)| name == FILE).ok_or_else(missing)?;
     let document = Document::decode(content, &path)?;
     let model = model_of(files, &format!("{MODEL_FOLDER}/"), &document.class).await?;
-    Ok((document, model))
+    let num_stages = document.transform.as_ref().map_or(0, |transform| transform.num_stages);
+    let stages = stage::read(files, num_stages).await?;
+    Ok((document, model, stages))
 }
 
 /// Reads a model in Spark ML's own layout from files whose paths begin with `prefix`.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use spark_connect_proto::Relation;
 use sql::model::{Change, ModelRef, Version, Word};
 
+use super::Refusal;
 use super::answer::nothing;
 use super::name::{resolve, version_text};
 use super::plan::tags;
-use super::Refusal;
 use crate::{Error, Result, Session};
 
 /// Lets the model be missing where the statement says IF EXISTS.

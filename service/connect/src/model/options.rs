@@ -202,9 +202,12 @@ pub fn check_param(operator: &Operator, name: &str, constant: &Constant, place: 
         let (option, estimator) = (name.to_string(), operator.snake_name());
         return Err(Refusal::OptionUnknown { option, estimator, known: names(operator), place }.into());
     };
-    let value =
-        value(param.param_type, constant).ok_or_else(|| reader.wrong_type(&type_name(param.param_type)))?;
-    check_params(operator, &BTreeMap::from([(param.name.to_string(), value.clone())]), std::slice::from_ref(&property))?;
+    let value = value(param.param_type, constant).ok_or_else(|| reader.wrong_type(&type_name(param.param_type)))?;
+    check_params(
+        operator,
+        &BTreeMap::from([(param.name.to_string(), value.clone())]),
+        std::slice::from_ref(&property),
+    )?;
     Ok((param.name.to_string(), value))
 }
 
@@ -282,7 +285,9 @@ impl Reader<'_> {
                 };
                 Ok(ClassWeight::ByLabel(pairs.iter().map(weight).collect::<Result<_>>()?))
             }
-            Constant::Text(_) => Err(self.out_of_range(", expected 'balanced' or a map of labels to weights".into()).into()),
+            Constant::Text(_) => {
+                Err(self.out_of_range(", expected 'balanced' or a map of labels to weights".into()).into())
+            }
             _ => Err(self.wrong_type("MAP<STRING, DOUBLE>").into()),
         }
     }
@@ -310,9 +315,11 @@ fn value(param_type: ParamType, constant: &Constant) -> Option<Value> {
         (ParamType::StringArray, _) => array(ParamType::String),
         (ParamType::DoubleArrayArray, _) => array(ParamType::DoubleArray),
         (ParamType::StringArrayArray, _) => array(ParamType::StringArray),
-        (ParamType::Vector, Constant::Array(values)) => {
-            values.iter().map(Constant::as_double).collect::<Option<_>>().map(|values| Value::Vector(udt::Vector::Dense(values)))
-        }
+        (ParamType::Vector, Constant::Array(values)) => values
+            .iter()
+            .map(Constant::as_double)
+            .collect::<Option<_>>()
+            .map(|values| Value::Vector(udt::Vector::Dense(values))),
         _ => None,
     }
 }

@@ -10,7 +10,8 @@ use spark_connect_proto::Relation;
 use sql::model::{Constant, Property, Resources, Split, Train, Word};
 
 use super::columns::{self, Columns};
-use super::options::Settings;
+use super::options::{HandleInvalid, Settings};
+use super::stage::{self, TransformPlan};
 use super::tune::{self, TunePlan};
 use super::{Refusal, name};
 use crate::ml::fit::num_ranks;
@@ -82,6 +83,7 @@ pub struct TrainPlan {
     pub trainable: Trainable,
     pub settings: Settings,
     pub columns: Columns,
+    pub transform: Option<TransformPlan>,
     pub split: Option<Split>,
     pub seed: i64,
     pub workers: usize,
@@ -114,10 +116,6 @@ pub async fn plan(
     let model = name::resolve(session, &train.model.parts)?;
     let trainable = trainable(&train.estimator)?;
     let estimator = trainable.operator.snake_name();
-    if let Some(items) = &train.transform {
-        let what = format!("TRANSFORM of {} items", items.len());
-        return Err(Error::Unsupported { feature: what });
-    }
     if train.warm_start.is_some() {
         return Err(Refusal::UnsupportedOperation { what: format!("WARM START of `{estimator}`") }.into());
     }
@@ -134,13 +132,30 @@ pub async fn plan(
         registry_alias(&alias.text)?;
     }
     let tune = train.tune.as_ref().map(|tune| tune::plan(tune, trainable, &settings, workers, session)).transpose()?;
-    let frame = session.engine.resolve(&around(train.query.clone()), session.as_ref()).await?;
+    let query = around(train.query.clone());
+    let mut frame = session.engine.resolve(&query, session.as_ref()).await?;
     let schema = frame.schema();
     let is_case_sensitive = session.engine.conf().case_sensitive();
     let columns = columns::choose(&train, &settings, &schema, trainable.task, &estimator, is_case_sensitive)?;
+    let transform = match &train.transform {
+        Some(items) => {
+            if settings.handle_invalid == HandleInvalid::Skip {
+                let what = "handle_invalid = 'skip' beside TRANSFORM".into();
+                return Err(Refusal::UnsupportedOperation { what }.into());
+            }
+            let label = columns.label.as_ref().map(|label| label.name.as_str()).unwrap_or_default();
+            Some(stage::plan(items, &schema, label, &columns.taken, is_case_sensitive)?)
+        }
+        None => None,
+    };
+    let projected = transform.as_ref().map(|transform| transform.kept.projected.as_slice()).unwrap_or_default();
+    if !projected.is_empty() {
+        frame = session.engine.resolve(&stage::projection(query, projected)?, session.as_ref()).await?;
+    }
     let validate = match &train.validate {
         Some(query) => {
-            let frame = session.engine.resolve(&around(query.clone()), session.as_ref()).await?;
+            let query = stage::projection(around(query.clone()), projected)?;
+            let frame = session.engine.resolve(&query, session.as_ref()).await?;
             check_validation(&frame, &columns, is_case_sensitive)?;
             Some(frame)
         }
@@ -156,6 +171,7 @@ pub async fn plan(
         trainable,
         settings,
         columns,
+        transform,
         split: train.split,
         seed,
         workers,
@@ -238,7 +254,8 @@ fn redacted(text: &str, options: &[Property], tags: &[Property]) -> String {
     let mut text = text.to_string();
     for property in options.iter().chain(tags) {
         let key = property.key.text.to_lowercase();
-        let is_secret = ["secret", "password", "token", "access.key", "access_key"].iter().any(|word| key.contains(word));
+        let is_secret =
+            ["secret", "password", "token", "access.key", "access_key"].iter().any(|word| key.contains(word));
         if let (true, Constant::Text(value)) = (is_secret, &property.value) {
             text = text.replace(value.as_str(), "*********(redacted)");
         }

@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, BooleanArray, Float64Array, ListArray, StructArray}
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{cast, nullif, take};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
-use ml::tabular::Features;
+use ml::tabular::{Features, RawType};
 use ml::{TransformStep, Value};
 use sql::model::Constant;
 use udt::VectorArray;
@@ -16,6 +16,7 @@ use super::loaded::Loaded;
 use super::options::HandleInvalid;
 use super::plan::Task;
 use super::rows::{find, names};
+use super::stage::{HIDDEN, all_steps};
 use crate::{Error, Result};
 
 /// Columns of the model's own, which no client has.
@@ -78,38 +79,91 @@ impl Arguments {
     }
 }
 
-/// The input's columns for each feature of a model, in the model's order.
+/// A column of the input that a model needs.
+struct Needed<'a> {
+    name: &'a str,
+    data_type: String,
+    takes: Box<dyn Fn(&Field) -> bool + 'a>,
+}
+
+fn needed(loaded: &Loaded) -> Result<Vec<Needed<'_>>> {
+    if let Some(transform) = &loaded.document.transform {
+        let kept = transform.inputs.iter().map(|input| {
+            let expected = input.field()?;
+            let raw_type = RawType::of(&expected);
+            let data_type = engine::data_type::sql_name(&expected);
+            let takes = move |field: &Field| match raw_type {
+                Some(raw_type) => raw_type.takes(field),
+                None => field.data_type() == expected.data_type(),
+            };
+            Ok(Needed { name: &input.name, data_type, takes: Box::new(takes) })
+        });
+        return kept.collect();
+    }
+    let raw = loaded.document.features.columns.iter().map(|column| Needed {
+        name: &column.name,
+        data_type: column.data_type.to_uppercase(),
+        takes: Box::new(|field| column.raw_type.takes(field)),
+    });
+    Ok(raw.collect())
+}
+
+/// The input's columns that a model needs: without TRANSFORM one for each feature, in their order.
 ///
 /// # Errors
 /// [`Refusal::FeatureNotFound`], [`Refusal::InputType`]
 pub fn inputs(loaded: &Loaded, schema: &Schema, is_case_sensitive: bool) -> Result<Vec<usize>> {
     let (model, version) = (loaded.name.to_string(), loaded.version);
-    let features = &loaded.document.features.columns;
-    let found: Vec<Option<usize>> = features.iter().map(|column| find(schema, &column.name, is_case_sensitive)).collect();
-    let missing: Vec<String> = features
+    let needed = needed(loaded)?;
+    let found: Vec<Option<usize>> = needed.iter().map(|column| find(schema, column.name, is_case_sensitive)).collect();
+    let missing: Vec<String> = needed
         .iter()
         .zip(&found)
         .filter(|(_, found)| found.is_none())
-        .map(|(column, _)| column.name.clone())
+        .map(|(column, _)| column.name.to_string())
         .collect();
     if !missing.is_empty() {
-        return Err(Refusal::FeatureNotFound { model, version, missing, columns: names(schema) }.into());
+        let columns = names(schema).into_iter().filter(|name| !name.starts_with(HIDDEN)).collect();
+        return Err(Refusal::FeatureNotFound { model, version, missing, columns }.into());
     }
     let found: Vec<usize> = found.into_iter().flatten().collect();
-    for (column, at) in features.iter().zip(&found) {
+    for (column, at) in needed.iter().zip(&found) {
         let field = schema.field(*at);
-        if !column.raw_type.takes(field) {
+        if !(column.takes)(field) {
             return Err(Refusal::InputType {
                 model,
                 version,
-                column: column.name.clone(),
+                column: column.name.to_string(),
                 found: engine::data_type::sql_name(field),
-                expected: column.data_type.to_uppercase(),
+                expected: column.data_type.clone(),
             }
             .into());
         }
     }
     Ok(found)
+}
+
+/// What precedes the features' vector: TRANSFORM's stages, the schema behind them, the column of each feature in it, and
+/// the columns that must not be seen.
+struct Before {
+    steps: Vec<TransformStep>,
+    schema: Schema,
+    columns: Vec<String>,
+    hidden: Vec<String>,
+}
+
+fn before(loaded: &Loaded, schema: &Schema, is_case_sensitive: bool) -> Result<Before> {
+    let found = inputs(loaded, schema, is_case_sensitive)?;
+    let Some(transform) = &loaded.document.transform else {
+        let columns = found.iter().map(|at| schema.field(*at).name().clone()).collect();
+        return Ok(Before { steps: Vec::new(), schema: schema.clone(), columns, hidden: Vec::new() });
+    };
+    let (steps, schema) = all_steps(&loaded.stages, schema)?;
+    let promised = Error::Bug { invariant: "TRANSFORM gives the columns it promises" };
+    let column = |name: &String| find(&schema, name, is_case_sensitive).map(|at| schema.field(at).name().clone());
+    let columns = transform.columns.iter().map(column).collect::<Option<Vec<String>>>().ok_or(promised)?;
+    let hidden = names(&schema).into_iter().filter(|name| name.starts_with(HIDDEN)).collect();
+    Ok(Before { steps, schema, columns, hidden })
 }
 
 /// The steps of `ml_predict` over an input of this schema.
@@ -122,18 +176,18 @@ pub fn steps(
     schema: &Schema,
     is_case_sensitive: bool,
 ) -> Result<Vec<TransformStep>> {
-    let found = inputs(loaded, schema, is_case_sensitive)?;
-    let columns: Vec<String> = found.iter().map(|at| schema.field(*at).name().clone()).collect();
+    let Before { steps, schema: behind, columns, hidden } = before(loaded, schema, is_case_sensitive)?;
     let task = Task::named(&loaded.document.task);
     let has_probability = (loaded.model.operator().params)().iter().any(|param| param.name == "probabilityCol");
-    for output in [Some(&arguments.prediction), has_probability.then_some(&arguments.probability)].into_iter().flatten() {
+    for output in [Some(&arguments.prediction), has_probability.then_some(&arguments.probability)].into_iter().flatten()
+    {
         if find(schema, output, is_case_sensitive).is_some() {
             return Err(Error::Engine(engine::Error::ColumnAlreadyExists { name: output.clone() }));
         }
     }
     let policy = Policy::of(loaded, arguments);
     let features = Arc::new(loaded.document.features.clone());
-    let mut steps = Vec::new();
+    let mut steps = steps;
     if policy == Policy::Skip {
         let features = Arc::clone(&features);
         steps.push(TransformStep::Filter {
@@ -145,10 +199,11 @@ pub fn steps(
         });
     }
     steps.push(encode_step(&features, columns.clone(), policy == Policy::Error));
-    let mut with_features: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    let mut with_features: Vec<Field> = behind.fields().iter().map(|field| field.as_ref().clone()).collect();
     with_features.push(udt::field::vector_field(FEATURES));
     steps.extend(model_steps(loaded, arguments, &Schema::new(with_features))?);
-    let mut hidden = vec![FEATURES.to_string(), PREDICTION.to_string()];
+    let mut hidden = hidden;
+    hidden.extend([FEATURES.to_string(), PREDICTION.to_string()]);
     let mut inputs = vec![PREDICTION.to_string()];
     let nulls = (policy == Policy::Null).then(|| Arc::clone(&features));
     if nulls.is_some() {
@@ -253,7 +308,9 @@ fn prediction_step(
 ) -> Result<TransformStep> {
     let label_type = loaded.label_type.clone();
     let (output, classes) = match (task, &loaded.document.classes) {
-        (Task::Classification, Some(classes)) => (loaded.document.label.field()?.with_name(name), Some(classes.clone())),
+        (Task::Classification, Some(classes)) => {
+            (loaded.document.label.field()?.with_name(name), Some(classes.clone()))
+        }
         _ => (Field::new(name, DataType::Float64, true), None),
     };
     Ok(TransformStep::Append {
@@ -282,11 +339,8 @@ fn probability_step(
     let order = classes.sorted(&loaded.label_type)?;
     let places = arrow::array::Int32Array::from(order.iter().map(|at| *at as i32).collect::<Vec<_>>());
     let labels = take(&classes.column(&loaded.label_type)?, &places, None)?;
-    let fields: Fields = vec![
-        Field::new("label", loaded.label_type.clone(), true),
-        Field::new("prob", DataType::Float64, true),
-    ]
-    .into();
+    let fields: Fields =
+        vec![Field::new("label", loaded.label_type.clone(), true), Field::new("prob", DataType::Float64, true)].into();
     let element = Arc::new(Field::new("element", DataType::Struct(fields.clone()), true));
     let output = Field::new(name, DataType::List(Arc::clone(&element)), true);
     Ok(TransformStep::Append {
@@ -310,28 +364,51 @@ fn probability_step(
     })
 }
 
-/// The steps of `ml_transform`: the columns that are no features, then the vector that the estimator saw.
+/// The steps of `ml_transform`: the columns that are not consumed, then what TRANSFORM gives, or else the vector that the
+/// estimator sees.
 ///
 /// # Errors
 /// As [`steps`].
 pub fn transform_steps(loaded: &Loaded, schema: &Schema, is_case_sensitive: bool) -> Result<Vec<TransformStep>> {
-    let found = inputs(loaded, schema, is_case_sensitive)?;
-    let columns: Vec<String> = found.iter().map(|at| schema.field(*at).name().clone()).collect();
-    let is_consumed = |name: &str| columns.iter().any(|column| column == name);
-    let output = "features";
-    if find(schema, output, is_case_sensitive).is_some_and(|at| !is_consumed(schema.field(at).name())) {
-        return Err(Error::Engine(engine::Error::ColumnAlreadyExists { name: output.into() }));
-    }
+    let consumed: Vec<String> = inputs(loaded, schema, is_case_sensitive)?
+        .into_iter()
+        .map(|at| schema.field(at).name().clone())
+        .collect();
+    let Before { mut steps, schema: behind, columns, mut hidden } = before(loaded, schema, is_case_sensitive)?;
     let features = Arc::new(loaded.document.features.clone());
-    let identity = |columns: &[ArrayRef], _: usize| Ok(Arc::clone(&columns[0]));
-    Ok(vec![
-        encode_step(&features, columns.clone(), false),
-        TransformStep::Drop { columns },
-        TransformStep::Append {
-            output: Arc::new(udt::field::vector_field(output)),
-            inputs: vec![FEATURES.into()],
-            function: Arc::new(identity),
-        },
-        TransformStep::Drop { columns: vec![FEATURES.into()] },
-    ])
+    // under a hidden name first, since an output may have the name of a column that is consumed
+    let mut outputs: Vec<(String, Field)> = Vec::new();
+    if loaded.document.transform.is_some() {
+        for (at, (column, feature)) in columns.iter().zip(&features.columns).enumerate() {
+            let field = behind.field_with_name(column)?.clone();
+            let name = format!("{HIDDEN}output_{at}");
+            steps.push(same(column, field.clone().with_name(&name)));
+            outputs.push((name, field.with_name(&feature.name)));
+        }
+    } else {
+        steps.push(encode_step(&features, columns, false));
+        outputs.push((FEATURES.into(), udt::field::vector_field("features")));
+    }
+    for (_, field) in &outputs {
+        let taken = find(schema, field.name(), is_case_sensitive);
+        if taken.is_some_and(|at| !consumed.contains(schema.field(at).name())) {
+            return Err(Error::Engine(engine::Error::ColumnAlreadyExists { name: field.name().clone() }));
+        }
+    }
+    steps.push(TransformStep::Drop { columns: consumed });
+    for (column, field) in outputs {
+        steps.push(same(&column, field));
+        hidden.push(column);
+    }
+    steps.push(TransformStep::Drop { columns: hidden });
+    Ok(steps)
+}
+
+/// A column under another name.
+fn same(column: &str, output: Field) -> TransformStep {
+    TransformStep::Append {
+        output: Arc::new(output.with_nullable(true)),
+        inputs: vec![column.to_string()],
+        function: Arc::new(|columns, _| Ok(Arc::clone(&columns[0]))),
+    }
 }

@@ -57,6 +57,13 @@ pub enum Refusal {
     #[error("split column {column} is {found}")]
     SplitValue { column: String, found: String, place: Place },
 
+    #[error("the stage {stage} cannot be found")]
+    UnknownStage { stage: String, place: Place },
+    #[error("the argument {argument} of {item} is not valid")]
+    StageArgument { argument: String, item: String, place: Place },
+    #[error("TRANSFORM reads the label {label}")]
+    UsesLabel { label: String, place: Place },
+
     #[error("option {option} is fixed in OPTIONS and searched in TUNE")]
     FixedAndTuned { option: String, place: Place },
     #[error("the metric {metric} is not available for {estimator}")]
@@ -100,6 +107,9 @@ impl Refusal {
             | Refusal::OptionRange { place, .. }
             | Refusal::OptionBesideClause { place, .. }
             | Refusal::SplitValue { place, .. }
+            | Refusal::UnknownStage { place, .. }
+            | Refusal::StageArgument { place, .. }
+            | Refusal::UsesLabel { place, .. }
             | Refusal::FixedAndTuned { place, .. }
             | Refusal::MetricUnknown { place, .. }
             | Refusal::MetricDirection { place, .. }

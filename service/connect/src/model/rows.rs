@@ -88,7 +88,8 @@ async fn resolved(session: &Session, extended: Extended) -> Result<Frame> {
 
 /// A field of a schema by name, and where it is.
 pub fn find(schema: &Schema, name: &str, is_case_sensitive: bool) -> Option<usize> {
-    let same = |known: &str| if is_case_sensitive { known == name } else { known.to_lowercase() == name.to_lowercase() };
+    let same =
+        |known: &str| if is_case_sensitive { known == name } else { known.to_lowercase() == name.to_lowercase() };
     schema.fields().iter().position(|field| same(field.name()))
 }
 

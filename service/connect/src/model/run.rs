@@ -27,7 +27,9 @@ pub async fn train(
     let begun = operation.unless_cancelled(Box::pin(begin(session, operation, train, around))).await;
     let (plan, id) = match begun {
         Ok(begun) => begun,
-        Err(Error::Registry(registry::Error::ModelExists { .. })) if if_not_exists => return skipped(session, &name).await,
+        Err(Error::Registry(registry::Error::ModelExists { .. })) if if_not_exists => {
+            return skipped(session, &name).await;
+        }
         Err(Error::Cancelled) => {
             // the name may just have been reserved
             session.services.models.registry.release(&name, &operation.id).await?;

@@ -142,7 +142,11 @@ pub async fn describe(
     let document = &loaded.document;
     let mut rows: Vec<[Option<String>; 3]> = Vec::new();
     let text = |text: &str| Some(text.to_string());
-    for column in &document.features.columns {
+    for input in document.transform.iter().flat_map(|transform| &transform.inputs) {
+        rows.push([text(&input.name), Some(simple_string(&input.field()?)), text("input of TRANSFORM")]);
+    }
+    let features = if document.transform.is_some() { &[] } else { document.features.columns.as_slice() };
+    for column in features {
         let role = match column.raw_type {
             RawType::Number => "numeric",
             RawType::Text | RawType::Boolean => "categorical",

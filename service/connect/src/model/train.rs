@@ -24,7 +24,9 @@ use super::evaluate::{Evaluation, evaluate};
 use super::fit::{self, Encoders, FitCall, Fitted, Layout};
 use super::options::HandleInvalid;
 use super::plan::{Task, TrainPlan};
+use super::columns::{FeatureInput, raw_type};
 use super::rows::Rows;
+use super::stage::{self, HIDDEN, KeptTransform};
 use super::store::Running;
 use super::{Refusal, tune};
 use crate::ml::fit::FitStep;
@@ -76,7 +78,9 @@ pub async fn train(
     let prepared = operation.unless_cancelled(Box::pin(prepare(session, plan))).await?;
     running.enter("training", 0.1);
     let outcome = match &plan.tune {
-        Some(search) => Box::pin(tune::search(session, operation, running, plan, search, &prepared, training_id)).await?,
+        Some(search) => {
+            Box::pin(tune::search(session, operation, running, plan, search, &prepared, training_id)).await?
+        }
         None => Box::pin(one_fit(session, operation, plan, &prepared, training_id)).await?,
     };
     running.enter("evaluating", 0.9);
@@ -88,7 +92,8 @@ pub async fn train(
         created_by: session.user.clone(),
         ..document
     };
-    let files = files(&document, &outcome.fitted.model).await?;
+    let mut files = files(&document, &outcome.fitted.model).await?;
+    files.extend(stage::files(&outcome.fitted.encoders.stages).await?);
     Ok((document, files))
 }
 
@@ -122,14 +127,10 @@ async fn one_fit(
     prepared: &Prepared,
     training_id: &str,
 ) -> Result<Outcome> {
-    let encoders = learn(plan, prepared, &prepared.train)?;
-    let encoded = encoders.encode(&prepared.layout, &prepared.train, true)?;
-    let call = FitCall {
-        job_id: training_id.to_string(),
-        operation,
-        workers: plan.workers,
-        params: &plan.settings.params,
-    };
+    let learned = Learn { session, operation, plan, prepared, job_id: training_id, workers: plan.workers };
+    let (encoders, encoded) = Box::pin(learned.from(&prepared.train)).await?;
+    let call =
+        FitCall { job_id: training_id.to_string(), operation, workers: plan.workers, params: &plan.settings.params };
     let fitted = fit::fit(session, plan, call, &Arc::new(encoders), &encoded).await?;
     let validation = validate(session, plan, prepared, &fitted).await?;
     let warnings = not_converged(plan, &fitted).into_iter().collect();
@@ -145,10 +146,52 @@ async fn one_fit(
     })
 }
 
-/// Learns encoders from rows of the query.
-pub fn learn(plan: &TrainPlan, prepared: &Prepared, rows: &Rows) -> Result<Encoders> {
-    let (inputs, label) = (&plan.columns.features, &prepared.label);
-    fit::learn(&plan.settings, inputs, &prepared.layout, rows, prepared.classes.as_ref(), label)
+/// What learning from rows needs beside them.
+pub struct Learn<'a> {
+    pub session: &'a Arc<Session>,
+    pub operation: &'a Operation,
+    pub plan: &'a TrainPlan,
+    pub prepared: &'a Prepared,
+    /// The jobs of stages are named after it.
+    pub job_id: &'a str,
+    pub workers: usize,
+}
+
+impl Learn<'_> {
+    /// Learns TRANSFORM's stages and the encoders from rows of the query; these rows come back encoded.
+    ///
+    /// # Errors
+    /// Data that cannot be trained on; what the gangs of stages say.
+    pub async fn from(&self, rows: &Rows) -> Result<(Encoders, Rows)> {
+        let (plan, prepared) = (self.plan, self.prepared);
+        let (classes, label) = (prepared.classes.as_ref(), &prepared.label);
+        let Some(transform) = &plan.transform else {
+            let inputs = &plan.columns.features;
+            let encoders = fit::learn(&plan.settings, inputs, &prepared.layout, rows, classes, label)?;
+            let encoded = encoders.encode(&prepared.layout, rows, true)?;
+            return Ok((encoders, encoded));
+        };
+        let fitted =
+            stage::fit(self.session, self.operation, &transform.stages, rows, self.job_id, self.workers).await?;
+        let (stages, rows) = fitted;
+        let layout = fit::transformed_layout(&transform.kept, &prepared.layout, &rows)?;
+        let inputs = layout.features.iter().zip(&transform.names).map(|(at, name)| {
+            let field = rows.schema.field(*at);
+            let found = || Refusal::FeatureType { column: name.clone(), found: engine::data_type::sql_name(field) };
+            Ok(FeatureInput {
+                index: *at,
+                name: name.clone(),
+                data_type: engine::data_type::simple_string(field),
+                raw_type: raw_type(field).ok_or_else(found)?,
+            })
+        });
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        let mut encoders = fit::learn(&plan.settings, &inputs, &layout, &rows, classes, label)?;
+        let num_stages = stages.len();
+        (encoders.stages, encoders.transform) = (stages, Some(KeptTransform { num_stages, ..transform.kept.clone() }));
+        let encoded = encoders.encode(&layout, &rows, true)?;
+        Ok((encoders, encoded))
+    }
 }
 
 async fn validate(
@@ -172,7 +215,8 @@ pub async fn measured(
     rows: &Rows,
     layout: &Layout,
 ) -> Result<Evaluation> {
-    let encoded = fitted.encoders.encode(layout, rows, false)?;
+    let (rows, layout) = fitted.encoders.apply(session, layout, rows).await?;
+    let encoded = fitted.encoders.encode(&layout, &rows, false)?;
     let (task, num_classes) = (plan.trainable.task, prepared.num_classes());
     evaluate(session, &fitted.model, &encoded, task, num_classes, None).await
 }
@@ -183,10 +227,12 @@ fn not_converged(plan: &TrainPlan, fitted: &Fitted) -> Option<KeptWarning> {
         _ => return None,
     };
     let last = fitted.steps.last()?.step;
-    (last >= max_iter).then(|| warning(
-        "NOT_CONVERGED",
-        format!("`{}` ended at max_iter = {max_iter} before it converged.", plan.estimator_name()),
-    ))
+    (last >= max_iter).then(|| {
+        warning(
+            "NOT_CONVERGED",
+            format!("`{}` ended at max_iter = {max_iter} before it converged.", plan.estimator_name()),
+        )
+    })
 }
 
 pub fn warning(code: &str, message: String) -> KeptWarning {
@@ -262,7 +308,8 @@ fn drop_null_labels(plan: &TrainPlan, rows: &Rows, index: usize, name: &str, dro
         }
         if column.data_type().is_floating() {
             let values = cast(&column, &DataType::Float64)?;
-            infinite += values.as_primitive::<Float64Type>().iter().flatten().filter(|v| v.is_infinite()).count() as u64;
+            infinite +=
+                values.as_primitive::<Float64Type>().iter().flatten().filter(|v| v.is_infinite()).count() as u64;
         }
         start += column.len();
     }
@@ -330,7 +377,8 @@ fn hashes(plan: &TrainPlan, rows: &Rows) -> Result<RowHashes> {
         Some(Split::Random { by, .. }) if !by.is_empty() => {
             plan.columns.split.iter().map(|column| column.index).collect()
         }
-        _ => (0..rows.schema.fields().len()).collect(),
+        // what TRANSFORM adds says nothing more of a row
+        _ => (0..rows.schema.fields().len()).filter(|at| !rows.schema.field(*at).name().starts_with(HIDDEN)).collect(),
     };
     let mut hashes = RowHashes::default();
     for batch in &rows.batches {
@@ -385,8 +433,7 @@ fn share_out(plan: &TrainPlan, rows: &Rows, hashes: &RowHashes, prepared: &mut P
             &FRACTIONS
         }
     };
-    let [train, validation, test] =
-        [Part::Train, Part::Validation, Part::Test].map(|part| assignment.count(part));
+    let [train, validation, test] = [Part::Train, Part::Validation, Part::Test].map(|part| assignment.count(part));
     let has_test = fractions.len() == 3 || test > 0;
     let is_too_small = train < PART_ROWS_MIN || validation < PART_ROWS_MIN || has_test && test < PART_ROWS_MIN;
     if is_too_small || !fractions.is_empty() && total < ROWS_MIN {
@@ -502,7 +549,8 @@ fn check_train(prepared: &Prepared) -> Result<()> {
 fn data_warnings(plan: &TrainPlan, prepared: &Prepared, rows: &Rows, skipped: u64) -> Result<Vec<KeptWarning>> {
     let mut warnings = Vec::new();
     if skipped > 0 {
-        warnings.push(warning("ROWS_SKIPPED", format!("{skipped} rows were skipped: a label or a feature was missing.")));
+        warnings
+            .push(warning("ROWS_SKIPPED", format!("{skipped} rows were skipped: a label or a feature was missing.")));
     }
     if let Some(classes) = &prepared.classes {
         let counts = fit::class_counts(classes, &prepared.layout, rows)?;
@@ -533,7 +581,9 @@ fn feature_warnings(encoders: &Encoders, handle_invalid: HandleInvalid) -> Vec<K
     for (column, statistics) in encoders.features.columns.iter().zip(&encoders.statistics) {
         let name = &column.name;
         let is_constant = match column.raw_type {
-            RawType::Number => statistics.min.is_some() && statistics.min == statistics.max && statistics.null_rows == 0,
+            RawType::Number => {
+                statistics.min.is_some() && statistics.min == statistics.max && statistics.null_rows == 0
+            }
             RawType::Text | RawType::Boolean => {
                 statistics.categories == Some(1) && statistics.null_rows == 0 || statistics.categories == Some(0)
             }
@@ -571,7 +621,14 @@ async fn document(
     let mut metrics = Vec::new();
     let mut confusion = Vec::new();
     if let Some(evaluation) = &outcome.validation {
-        keep_evaluation(evaluation, "validation", outcome.best_trial, prepared.classes.as_ref(), &mut metrics, &mut confusion);
+        keep_evaluation(
+            evaluation,
+            "validation",
+            outcome.best_trial,
+            prepared.classes.as_ref(),
+            &mut metrics,
+            &mut confusion,
+        );
     }
     if let Some(rows) = &prepared.test {
         let evaluation = measured(session, plan, &prepared, fitted, rows, &prepared.layout).await?;
@@ -596,6 +653,7 @@ async fn document(
         weight: plan.columns.weight.as_ref().map(|weight| weight.name.clone()),
         features: fitted.encoders.features.clone(),
         statistics: fitted.encoders.statistics.clone(),
+        transform: fitted.encoders.transform.clone(),
         handle_invalid: plan.settings.handle_invalid.name().into(),
         split: split_in_words(plan),
         seed: plan.seed,

@@ -7,12 +7,12 @@ use registry::{Intent, Publish};
 use spark_connect_proto::Relation;
 use sql::model::{ModelRef, Property, Version, Word};
 
+use super::Refusal;
 use super::answer::Answer;
 use super::document::MODEL_FOLDER;
 use super::loaded::{load, parse};
 use super::name::{quoted, resolve, version_text};
 use super::train::all_files;
-use super::Refusal;
 use crate::ml::store::locate;
 use crate::{Error, Result, Session};
 
@@ -32,7 +32,9 @@ pub async fn export(
     let name = resolve(session, &model.parts)?;
     if let Some(option) = options.first() {
         let (option, place) = (option.key.text.clone(), option.key.place);
-        return Err(Refusal::OptionUnknown { option, estimator: "EXPORT MODEL".into(), known: Vec::new(), place }.into());
+        return Err(
+            Refusal::OptionUnknown { option, estimator: "EXPORT MODEL".into(), known: Vec::new(), place }.into()
+        );
     }
     let format = format.map_or(NATIVE.to_string(), |format| format.text.to_lowercase());
     if format != NATIVE && format != SPARK_ML {
@@ -97,7 +99,7 @@ pub async fn import(
     let within = object_store::prefix::PrefixStore::new(store, prefix);
     let files = all_files(&within).await?;
     // what cannot be read is not taken in
-    let (document, _) = parse(&files, &path.text).await?;
+    let (document, ..) = parse(&files, &path.text).await?;
     let id = uuid::Uuid::new_v4().to_string();
     let intent = if replace { Intent::Replace } else { Intent::Create };
     registry.reserve(&name, &id, intent).await?;

@@ -17,7 +17,7 @@ use super::options::{Settings, check_param, normalized, snake};
 use super::plan::{Task, TrainPlan, Trainable};
 use super::rows::Rows;
 use super::store::Running;
-use super::train::{Outcome, Prepared, kept_steps, learn, measured, warning};
+use super::train::{Learn, Outcome, Prepared, kept_steps, measured, warning};
 use super::{Refusal, options};
 use crate::{Error, Operation, Result, Session};
 use propose::{Observation, Proposer};
@@ -76,7 +76,8 @@ pub fn plan(
     session: &Session,
 ) -> Result<TunePlan> {
     let estimator = trainable.operator.snake_name();
-    let axes = tune.dimensions.iter().map(|dimension| axis(dimension, trainable, settings)).collect::<Result<Vec<_>>>()?;
+    let axes =
+        tune.dimensions.iter().map(|dimension| axis(dimension, trainable, settings)).collect::<Result<Vec<_>>>()?;
     let metric = metric(tune, trainable.task, &estimator)?;
     let grid: u64 = axes.iter().fold(1u64, |size, axis| match &axis.range {
         Range::OneOf(values) => size.saturating_mul(values.len() as u64),
@@ -112,7 +113,8 @@ pub fn plan(
     // Side by side on a slot each, trials take the least time together.
     let workers = if session_says_workers(session) { workers } else { 1 };
     let side_by_side = (slots / workers).max(1);
-    let parallelism = count(tune.parallelism, "PARALLELISM", 1)?.map_or(side_by_side, |wanted| wanted.min(side_by_side));
+    let parallelism =
+        count(tune.parallelism, "PARALLELISM", 1)?.map_or(side_by_side, |wanted| wanted.min(side_by_side));
     Ok(TunePlan {
         search: tune.search,
         axes,
@@ -208,8 +210,11 @@ fn rungs(tune: &Tune, trainable: Trainable, settings: &Settings) -> Result<Vec<R
             "maxiter" if value >= 1 => most = value,
             "reduction" if value >= 2 && stop.rule == StopRule::Asha => reduction = value,
             _ => {
-                let detail = format!("{} = {value}: min_iter and max_iter of at least 1 are taken, and for ASHA \
-                                      reduction of at least 2", property.key.text);
+                let detail = format!(
+                    "{} = {value}: min_iter and max_iter of at least 1 are taken, and for ASHA \
+                                      reduction of at least 2",
+                    property.key.text
+                );
                 return Err(Refusal::InvalidTuning { what: "EARLY STOP", detail, place: property.place }.into());
             }
         }
@@ -278,7 +283,7 @@ pub async fn search(
     training_id: &str,
 ) -> Result<Outcome> {
     let metric = chosen_metric(plan, tune, prepared)?;
-    let folds = folds(plan, tune, prepared)?;
+    let folds = folds(session, operation, plan, tune, prepared, training_id).await?;
     let context = Context { session, operation, plan, tune, prepared, metric, folds, training_id };
     running.enter("tuning", 0.1);
     let mut trials = all_trials(&context, running).await?;
@@ -340,9 +345,7 @@ fn kept(trial: Trial, best: i32, metric: &MetricSpec) -> KeptTrial {
 
 fn chosen_metric(plan: &TrainPlan, tune: &TunePlan, prepared: &Prepared) -> Result<&'static MetricSpec> {
     let all = metrics(plan.trainable.task);
-    let is_available = |spec: &MetricSpec| {
-        !matches!(spec.name, "auc" | "area_under_pr") || prepared.num_classes() == 2
-    };
+    let is_available = |spec: &MetricSpec| !matches!(spec.name, "auc" | "area_under_pr") || prepared.num_classes() == 2;
     match tune.metric {
         Some((spec, _)) if is_available(spec) => Ok(spec),
         Some((spec, place)) => Err(Refusal::MetricUnknown {
@@ -357,10 +360,18 @@ fn chosen_metric(plan: &TrainPlan, tune: &TunePlan, prepared: &Prepared) -> Resu
 }
 
 /// The folds that trials are measured on: one, the validation part, unless FOLDS says more.
-fn folds(plan: &TrainPlan, tune: &TunePlan, prepared: &Prepared) -> Result<Vec<Fold>> {
-    let fold = |train: &Rows, validation: Rows, is_of_query: bool| {
-        let encoders = learn(plan, prepared, train)?;
-        let encoded = encoders.encode(&prepared.layout, train, true)?;
+async fn folds(
+    session: &Arc<Session>,
+    operation: &Arc<Operation>,
+    plan: &TrainPlan,
+    tune: &TunePlan,
+    prepared: &Prepared,
+    training_id: &str,
+) -> Result<Vec<Fold>> {
+    let fold = async |train: Rows, validation: Rows, is_of_query: bool, at: usize| {
+        let job_id = format!("{training_id}-fold-{at}");
+        let learn = Learn { session, operation, plan, prepared, job_id: &job_id, workers: tune.workers };
+        let (encoders, encoded) = Box::pin(learn.from(&train)).await?;
         Ok::<Fold, Error>(Fold { encoders: Arc::new(encoders), encoded, validation, is_of_query })
     };
     let Some(count) = tune.folds else {
@@ -368,7 +379,7 @@ fn folds(plan: &TrainPlan, tune: &TunePlan, prepared: &Prepared) -> Result<Vec<F
             let detail = "without a validation part it needs FOLDS".to_string();
             return Err(Refusal::InvalidTuning { what: "TUNE", detail, place: Place::default() }.into());
         };
-        return Ok(vec![fold(&prepared.train, validation, plan.validate.is_none())?]);
+        return Ok(vec![fold(prepared.train.clone(), validation, plan.validate.is_none(), 0).await?]);
     };
     let pool = pool(plan, prepared);
     let mut hashes = ml::tabular::RowHashes::default();
@@ -380,9 +391,12 @@ fn folds(plan: &TrainPlan, tune: &TunePlan, prepared: &Prepared) -> Result<Vec<F
     order.sort_unstable();
     let place = |row: usize| order.partition_point(|hash| *hash < hashes.hashes[row]) * count / order.len().max(1);
     let of_row: Vec<usize> = (0..pool.num_rows()).map(place).collect();
-    (0..count)
-        .map(|at| fold(&pool.filter(|row| of_row[row] != at)?, pool.filter(|row| of_row[row] == at)?, true))
-        .collect()
+    let mut folds = Vec::with_capacity(count);
+    for at in 0..count {
+        let (train, validation) = (pool.filter(|row| of_row[row] != at)?, pool.filter(|row| of_row[row] == at)?);
+        folds.push(fold(train, validation, true, at).await?);
+    }
+    Ok(folds)
 }
 
 /// All rows that may be trained on: not the test part, and not rows of another query.
@@ -395,10 +409,18 @@ fn pool(plan: &TrainPlan, prepared: &Prepared) -> Rows {
 
 async fn refit(context: &Context<'_>, params: &BTreeMap<String, Value>) -> Result<Fitted> {
     let rows = pool(context.plan, context.prepared);
-    let encoders = learn(context.plan, context.prepared, &rows)?;
-    let encoded = encoders.encode(&context.prepared.layout, &rows, true)?;
+    let job_id = format!("{}-refit", context.training_id);
+    let learn = Learn {
+        session: context.session,
+        operation: context.operation,
+        plan: context.plan,
+        prepared: context.prepared,
+        job_id: &job_id,
+        workers: context.plan.workers,
+    };
+    let (encoders, encoded) = Box::pin(learn.from(&rows)).await?;
     let call = FitCall {
-        job_id: format!("{}-refit", context.training_id),
+        job_id: job_id.clone(),
         operation: context.operation,
         workers: context.plan.workers,
         params,
@@ -411,11 +433,12 @@ fn best_of(trials: &[Trial], metric: &MetricSpec) -> Option<usize> {
     let whole = trials.iter().enumerate().filter(|(_, trial)| !trial.stopped_early && trial.error.is_none());
     let values = whole.filter_map(|(at, trial)| Some((at, trial.value?)));
     let better = |left: f64, right: f64| if metric.is_maximized { left > right } else { left < right };
-    values.fold(None, |best: Option<(usize, f64)>, (at, value)| match best {
-        Some((_, known)) if !better(value, known) => best,
-        _ => Some((at, value)),
-    })
-    .map(|(at, _)| at)
+    values
+        .fold(None, |best: Option<(usize, f64)>, (at, value)| match best {
+            Some((_, known)) if !better(value, known) => best,
+            _ => Some((at, value)),
+        })
+        .map(|(at, _)| at)
 }
 
 /// Runs the trials: in waves as wide as the slots allow, so that a seed gives one outcome whatever runs faster.
@@ -446,7 +469,8 @@ async fn all_trials(context: &Context<'_>, running: &Running) -> Result<Vec<Tria
     }
     for (at, rung) in tune.rungs.iter().enumerate().skip(1) {
         let keep = survivors(&trials, tune.rungs[at - 1].reduction, context.metric);
-        let (mut going, rest): (Vec<Trial>, Vec<Trial>) = trials.into_iter().partition(|trial| keep.contains(&trial.id));
+        let (mut going, rest): (Vec<Trial>, Vec<Trial>) =
+            trials.into_iter().partition(|trial| keep.contains(&trial.id));
         let mut rest = rest;
         for trial in rest.iter_mut().filter(|trial| trial.error.is_none()) {
             trial.stopped_early = true;
@@ -589,6 +613,7 @@ async fn run_fold(
         }
     };
     let layout = if fold.is_of_query { &context.prepared.layout } else { &context.prepared.validation_layout };
-    let evaluation = measured(context.session, context.plan, context.prepared, &fitted, &fold.validation, layout).await?;
+    let evaluation =
+        measured(context.session, context.plan, context.prepared, &fitted, &fold.validation, layout).await?;
     Ok((fitted, evaluation))
 }

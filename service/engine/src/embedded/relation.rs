@@ -52,6 +52,7 @@ use crate::{Error, Result};
 pub(super) use answer::{Cells, texts};
 pub(super) use build::select;
 pub use catalog::matching;
+pub use subquery::children;
 pub(super) use catalog::named_table;
 pub(super) use grow::Grow;
 pub(super) use project::one_row;

@@ -498,8 +498,7 @@ impl ColumnFit {
                 Encoding::Category { levels: self.levels.into_keys().collect(), has_null: self.nulls > 0 }
             }
         };
-        let column =
-            FeatureColumn { name: self.name, data_type: self.data_type, raw_type: self.raw_type, encoding };
+        let column = FeatureColumn { name: self.name, data_type: self.data_type, raw_type: self.raw_type, encoding };
         (column, statistics)
     }
 }

@@ -14,7 +14,7 @@ const RANDOM_FIRST: usize = 8;
 /// Points that are drawn where trials were good, of which the most promising is taken.
 const CANDIDATES: usize = 24;
 /// The share of trials that counts as good.
-const GOOD: f64 = 0.25;
+const GOOD: f64 = 0.15;
 
 /// A trial that was measured; less loss is better.
 pub struct Observation {
@@ -91,33 +91,22 @@ impl Proposer {
                 let of = |trials: &[&Observation]| trials.iter().map(|trial| trial.point[axis]).collect::<Vec<f64>>();
                 let (good, others) = (of(good), of(others));
                 match self.sizes[axis] {
-                    Some(size) => self.promising_place(&good, &others, size),
+                    Some(size) => self.promising_place(&good, size),
                     None => self.promising_number(&good, &others),
                 }
             })
             .collect()
     }
 
-    fn promising_place(&mut self, good: &[f64], others: &[f64], size: usize) -> f64 {
-        let share = |places: &[f64], place: usize| {
-            let count = places.iter().filter(|known| **known as usize == place).count() as f64;
-            (count + 1.0) / (places.len() as f64 + size as f64)
-        };
-        let weights: Vec<f64> = (0..size).map(|place| share(good, place)).collect();
-        let mut best = (f64::NEG_INFINITY, 0);
-        for _ in 0..CANDIDATES {
-            let mut left = self.random.random_range(0.0..weights.iter().sum::<f64>());
-            let drawn = weights.iter().position(|weight| {
-                left -= weight;
-                left < 0.0
-            });
-            let place = drawn.unwrap_or(size - 1);
-            let ratio = share(good, place) / share(others, place);
-            if ratio > best.0 {
-                best = (ratio, place);
-            }
-        }
-        best.1 as f64
+    /// Drawn by how often good trials had it: always taking the likeliest would never see the others again.
+    fn promising_place(&mut self, good: &[f64], size: usize) -> f64 {
+        let count = |place: usize| good.iter().filter(|known| **known as usize == place).count() as f64 + 1.0;
+        let mut left = self.random.random_range(0.0..good.len() as f64 + size as f64);
+        let drawn = (0..size).position(|place| {
+            left -= count(place);
+            left < 0.0
+        });
+        drawn.unwrap_or(size - 1) as f64
     }
 
     fn promising_number(&mut self, good: &[f64], others: &[f64]) -> f64 {
