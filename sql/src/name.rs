@@ -137,12 +137,6 @@ impl Namer<'_> {
             ExprType::Alias(alias) => format!("{} AS {}", self.child(&alias.expr), alias.name.join(", ")),
             ExprType::Cast(cast) => self.cast(cast),
             ExprType::SortOrder(order) => self.sort_order(order),
-            // A schema is no part of the name.
-            ExprType::UnresolvedFunction(call)
-                if call.function_name.eq_ignore_ascii_case("from_json") && !call.arguments.is_empty() =>
-            {
-                self.call(&call.function_name, &call.arguments[..1], false)
-            }
             ExprType::UnresolvedFunction(call) => self.call(&call.function_name, &call.arguments, call.is_distinct),
             ExprType::CallFunction(call) => {
                 let name = split_identifier(&call.function_name).pop().unwrap_or_default();
@@ -370,6 +364,8 @@ fn complete(name: &str, arguments: &mut Vec<String>) -> String {
         ("first" | "last" | "first_value" | "last_value" | "any_value" | "approx_count_distinct", 2) => {
             arguments.pop();
         }
+        // the schema and the options
+        ("from_json", _) => arguments.truncate(1),
         ("aggregate" | "reduce", 3) => {
             arguments.push(default("lambdafunction(namedlambdavariable(), namedlambdavariable())"));
         }

@@ -44,7 +44,7 @@ pub async fn run(session: &Arc<Session>, operation: &Arc<Operation>, fit: &Fit) 
     let job = BarrierJob {
         job_id: operation.id.clone(),
         name: operator.short_name().into(),
-        pool: schedule.pool.clone(),
+        pool: schedule.pool,
         num_ranks,
         min_ranks: restart.min_ranks,
         program: plan.program.into(),
@@ -89,7 +89,10 @@ async fn train(
     };
     let time_up = async {
         match timeout {
-            Some(timeout) => tokio::time::sleep(timeout).await,
+            Some(timeout) => {
+                tokio::time::sleep(timeout).await;
+                timeout
+            }
             None => std::future::pending().await,
         }
     };
@@ -103,8 +106,7 @@ async fn train(
                 running.cancel("the operation was cancelled");
                 continue;
             }
-            () = &mut time_up, if ended_by_us.is_none() => {
-                let timeout = timeout.unwrap_or_default();
+            timeout = &mut time_up, if ended_by_us.is_none() => {
                 running.cancel(&format!("{TIMEOUT_KEY} of {timeout:?} is over"));
                 ended_by_us = Some(Error::FitTimeout { timeout, key: TIMEOUT_KEY });
                 continue;

@@ -16,8 +16,11 @@ pub fn cumulative(t: f64, degrees_of_freedom: f64) -> f64 {
 /// The regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun 26.5.8). `complement` is
 /// `1 - x`, which the caller knows to more digits than a difference would have.
 fn incomplete_beta(x: f64, complement: f64, a: f64, b: f64) -> f64 {
-    if x <= 0.0 || complement <= 0.0 {
-        return if x <= 0.0 { 0.0 } else { 1.0 };
+    if x <= 0.0 {
+        return 0.0;
+    }
+    if complement <= 0.0 {
+        return 1.0;
     }
     // the fraction converges fast on one side of the mean, so the other side is its complement
     if x > (a + 1.0) / (a + b + 2.0) {
