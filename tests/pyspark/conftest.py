@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
 
 from server import Server
 
@@ -22,7 +21,7 @@ def server():
 def spark(server):
     # the ranks of the test before may still be on their way out
     server.wait_for_ranks(0)
-    session = SparkSession.builder.remote(server.remote).create()
+    session = server.new_session()
     session.conf.set("spark.phalanx.workers", "2")
     yield session
     session.stop()

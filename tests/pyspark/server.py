@@ -32,6 +32,7 @@ class Server:
         self.port = 0
         self.process: subprocess.Popen[str] | None = None
         self.log: list[str] = []
+        self.sessions: list[SparkSession] = []
         self.start()
 
     @property
@@ -57,7 +58,21 @@ class Server:
                 ready.set()
         ready.set()
 
+    def new_session(self) -> SparkSession:
+        """A session that is the thread's active one, which models ask for when they fetch."""
+        ConnectSession._active_session.session = None
+        session = SparkSession.builder.remote(self.remote).create()
+        self.sessions.append(session)
+        return session
+
     def stop(self, with_signal: int = signal.SIGTERM) -> None:
+        # a client with an open session asks for minutes that a server that is gone may clean up
+        for session in self.sessions:
+            if not session.is_stopped:
+                session.stop()
+        self._end(with_signal)
+
+    def _end(self, with_signal: int) -> None:
         if self.process is not None:
             self.process.send_signal(with_signal)
             try:
@@ -68,7 +83,7 @@ class Server:
             self.process = None
 
     def restart(self) -> None:
-        self.stop()
+        self._end(signal.SIGTERM)
         self.start()
 
     def ranks(self) -> list[psutil.Process]:
@@ -89,12 +104,6 @@ class Server:
     def open_files(self) -> int:
         assert self.process is not None
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
-
-
-def new_session(server: Server) -> SparkSession:
-    """A session that is the thread's active one, which models ask for when they fetch."""
-    ConnectSession._active_session.session = None
-    return SparkSession.builder.remote(server.remote).create()
 
 
 def runs(process: psutil.Process) -> bool:

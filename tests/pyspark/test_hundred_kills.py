@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from server import Server, new_session
+from server import Server
 from test_faults import Background
 from test_restarts import ESTIMATORS, Killer, bits, checkpoints, rows
 
@@ -36,7 +36,7 @@ def listening(server) -> set[int]:
 
 
 def test_a_hundred_kills_change_no_weight_and_leave_nothing_behind(server):
-    session = new_session(server)
+    session = server.new_session()
     session.conf.set("spark.phalanx.checkpoint.interval", "3")
     session.conf.set("spark.phalanx.maxRestarts", "1000")
     frame = rows(session, 30_000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import pathlib
 import re
 import time
 import urllib.error
@@ -16,6 +15,7 @@ from pyspark.ml.classification import LogisticRegression
 from pyspark.sql import SparkSession
 
 import data
+from records import JobRecords
 from server import Server
 from test_faults import Background, endless, slow_fit
 from test_training import assembled
@@ -32,43 +32,13 @@ def server():
 
 
 @pytest.fixture
-def spark(server):
-    # the ranks of the test before may still be on their way out
-    server.wait_for_ranks(0)
-    session = SparkSession.builder.remote(server.remote).create()
-    yield session
-    session.stop()
-
-
-@pytest.fixture
 def small(spark):
     return assembled(spark, data.breast_cancer())
 
 
-class Jobs:
-    """The records of jobs, where the session says that they are."""
-
-    def __init__(self, session):
-        self.folder = pathlib.Path(session.conf.get("spark.phalanx.jobs.dir"))
-
-    def read(self):
-        found = [json.loads(path.read_text()) for path in self.folder.glob("*/record.json")]
-        return sorted(found, key=lambda record: record["submitted_at"])
-
-    def last(self):
-        return self.read()[-1]
-
-    def file(self, name):
-        return (self.folder / self.last()["job_id"] / name).read_text()
-
-    def wait_for(self, state, timeout_s=20):
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            records = self.read()
-            if records and records[-1]["state"] == state:
-                return records[-1]
-            time.sleep(0.05)
-        raise TimeoutError(f"expected a job that is {state}, found {self.last()}")
+@pytest.fixture
+def jobs(spark):
+    return JobRecords(spark.conf.get("spark.phalanx.jobs.dir"))
 
 
 def metrics_address(server) -> str:
@@ -85,9 +55,9 @@ def metrics(server) -> dict[str, float]:
     return {name: float(value) for name, value in samples}
 
 
-def test_a_fit_leaves_a_record_of_what_each_rank_did(spark, small):
+def test_a_fit_leaves_a_record_of_what_each_rank_did(jobs, small):
     model = LogisticRegression(maxIter=12, tol=0.0, regParam=0.01).fit(small)
-    record = Jobs(spark).last()
+    record = jobs.last()
     assert record["state"] == "finished" and record["operator"] == "LogisticRegression"
     assert record["params"]["maxIter"] == "12" and record["pool"] == record["user"]
     assert record["submitted_at"] <= record["started_at"] <= record["ended_at"]
@@ -104,10 +74,9 @@ def test_a_fit_leaves_a_record_of_what_each_rank_did(spark, small):
     assert record["rows"] == sum(rank["rows"] for rank in ranks)
 
 
-def test_a_running_fit_is_seen_live(spark):
+def test_a_running_fit_is_seen_live(spark, jobs):
     frame = endless(spark)
     fit = Background(lambda: slow_fit(frame))
-    jobs = Jobs(spark)
     first = jobs.wait_for("running")
     time.sleep(2)
     second = jobs.last()
@@ -118,9 +87,9 @@ def test_a_running_fit_is_seen_live(spark):
     assert jobs.last()["state"] == "cancelled"
 
 
-def test_logs_are_tagged_by_rank_in_the_record_and_at_the_client(spark, small, caplog):
+def test_logs_are_tagged_by_rank_in_the_record_and_at_the_client(spark, jobs, small, caplog):
     LogisticRegression(maxIter=3).fit(small)
-    log = Jobs(spark).file("log.txt")
+    log = jobs.path("log.txt").read_text()
     for rank in (0, 1):
         assert re.search(rf"\[rank {rank}\] joined as rank {rank} of 2, generation 0, process \d+", log), log
         assert re.search(rf"\[rank {rank}\] finished; 3 steps, \d+ rows used", log), log
@@ -133,12 +102,12 @@ def test_logs_are_tagged_by_rank_in_the_record_and_at_the_client(spark, small, c
     assert "[rank 0] joined" in text and "[rank 1] finished" in text, text
 
 
-def test_a_timeline_is_a_chrome_trace(spark, small):
+def test_a_timeline_is_a_chrome_trace(spark, jobs, small):
     LogisticRegression(maxIter=3).fit(small)
-    assert not (Jobs(spark).folder / Jobs(spark).last()["job_id"] / "trace.json").exists()
+    assert not jobs.path("trace.json").exists()
     spark.conf.set("spark.phalanx.trace", "true")
     LogisticRegression(maxIter=5, tol=0.0).fit(small)
-    events = json.loads(Jobs(spark).file("trace.json"))
+    events = json.loads(jobs.path("trace.json").read_text())
     names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     assert names == {0: "rank 0", 1: "rank 1"}
     spans = [event for event in events if event["ph"] == "X"]
@@ -179,7 +148,7 @@ def test_metrics_are_served_for_prometheus(server, spark, small):
         assert error.value.code == status
 
 
-def test_a_fit_waits_in_line_says_why_and_can_be_given_up(server, spark, small):
+def test_a_fit_waits_in_line_says_why_and_can_be_given_up(server, spark, jobs, small):
     frame = endless(spark)
     fit = Background(lambda: slow_fit(frame))
     server.wait_for_ranks(2, 20)
@@ -188,11 +157,11 @@ def test_a_fit_waits_in_line_says_why_and_can_be_given_up(server, spark, small):
     other.conf.set("spark.phalanx.pool", "reports")
     other_small = assembled(other, data.breast_cancer())
     waiting = Background(lambda: LogisticRegression(maxIter=3).fit(other_small))
-    record = Jobs(spark).wait_for("queued")
+    record = jobs.wait_for("queued")
     assert record["reason"] == "needs 2 slots, 0 of 2 free" and record["pool"] == "reports"
     error = waiting.wait(10)
     assert "BARRIER_JOB_NOT_ADMITTED" in str(error) and "needs 2 slots, 0 of 2 free" in str(error)
-    assert Jobs(spark).last()["first_cause"]["kind"] == "queue_timeout"
+    assert jobs.last()["first_cause"]["kind"] == "queue_timeout"
     spark.interruptAll()
     fit.wait(10)
     other.stop()
